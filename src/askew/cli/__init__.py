@@ -1,0 +1,1 @@
+"""The command line: results to stdout, talk to stderr."""

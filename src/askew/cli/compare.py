@@ -1,0 +1,116 @@
+"""``askew compare``: is the difference between two runs real, and is nothing lost?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askew.cli import options as o
+from askew.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from askew.stages.compare import CompareReport
+
+
+def command(
+    old: Annotated[Path, typer.Argument(help="The run to compare with.")],
+    new: Annotated[Path, typer.Argument(help="The run that may be better.")],
+    docs: o.Docs = None,
+    qrels: o.Qrels = None,
+    queries: o.Queries = None,
+    label: o.Label = None,
+    background: o.Background = None,
+    measures: o.Measures = None,
+    preset: o.PresetName = None,
+    lexicon: o.LexiconName = None,
+    tokens: o.Tokens = None,
+    missing: o.Missing = None,
+    unjudged: o.Unjudged = None,
+    order: o.Order = None,
+    fields: o.Fields = None,
+    run_format: o.RunFormat = "auto",
+    store: o.StorePath = o.DEFAULT_STORE,
+    seed: o.Seed = 0,
+    test: Annotated[str, typer.Option(help="Paired test: permutation or bootstrap.")] = "permutation",
+    delta: Annotated[
+        str | None, typer.Option(help="The largest loss that would not matter: 0.01, or 'RR@10=0.01 nDCG@10=0.02'.")
+    ] = None,
+    unpaired: Annotated[str, typer.Option(help="A query in one run only: error or drop.")] = "error",
+    as_json: o.AsJson = False,
+    as_tsv: o.AsTsv = False,
+) -> None:
+    """Compare two runs query by query: gains, intervals, Holm-corrected tests, effect size, helped and hurt.
+
+    A gain is positive where the new run is better: higher for effectiveness and neutrality, nearer to zero
+    for lean. With --delta there is also a test that nothing is lost beyond it.
+    """
+    from askew.cli.render import Waiting, note
+    from askew.stages.compare import compare
+
+    with Waiting("counting words") as progress:
+        report = compare(
+            old, new, docs, test=test, delta=_delta(delta), unpaired=unpaired, seed=seed, qrels=qrels, queries=queries,
+            label=label, background=background, measures=measures, preset=preset, lexicon=lexicon, tokens=tokens,
+            missing=missing, unjudged=unjudged, order=order, fields=o.split_fields(fields), run_format=run_format,
+            store=store, progress=progress,
+        )  # fmt: skip
+    note(report.notes)
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif as_tsv:
+        _print_tsv(report)
+    else:
+        _print_table(report)
+
+
+def _delta(text: str | None) -> float | dict[str, float] | None:
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return _positive(text)
+        return {name: _positive(value) for name, _, value in (part.rpartition("=") for part in text.split())}
+    except ValueError:
+        raise ConfigError(f"--delta is a positive number or 'MEASURE=number ...', found {text!r}") from None
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise ValueError(text)
+    return value
+
+
+def _print_tsv(report: CompareReport) -> None:
+    names = ["n", "old", "new", "relative", "gain", "low", "high", "p", "p_holm", "effect", "helped", "hurt", "same"]
+    names += ["delta", "p_no_loss", "p_equivalent"]
+    typer.echo("\t".join(["measure", *names, "signature"]))
+    for text, row in report.to_dict()["measures"].items():
+        values = ["" if row[name] is None else repr(row[name]) for name in names]
+        typer.echo("\t".join([text, *values, row["signature"]]))
+
+
+def _print_table(report: CompareReport) -> None:
+    from askew.cli.render import number, p_value, print_tables, safe
+
+    rows = [report.results[a.text] for a in report.asked]
+    columns: list[tuple[str, list[str]]] = [
+        ("old", [number(r.old) for r in rows]),
+        ("new", [number(r.new) for r in rows]),
+        ("change", ["-" if r.relative is None else f"{100 * r.relative:+.1f}%" for r in rows]),
+        ("gain [95%]", [f"{r.gain:+.4f}\n[{r.low:+.3f}, {r.high:+.3f}]" for r in rows]),
+        ("p (Holm)", [p_value(report.p_holm[a.text]) for a in report.asked]),
+        ("d", [number(r.effect, 2) for r in rows]),
+        ("help/hurt/same", [f"{r.helped}/{r.hurt}/{r.same}" for r in rows]),
+        ("n", [str(r.n) for r in rows]),
+    ]
+    if any(r.delta is not None for r in rows):
+        columns.append(
+            ("no loss beyond", ["-" if r.delta is None else f"{r.delta:g}: p={p_value(r.p_no_loss)}" for r in rows])
+        )
+        columns.append(("equivalent", ["-" if r.delta is None else f"p={p_value(r.p_equivalent)}" for r in rows]))
+    title = f"old: {safe(report.old)}   new: {safe(report.new)}   (gain > 0: new is better)"
+    print_tables(title, "measure", [a.text for a in report.asked], columns)

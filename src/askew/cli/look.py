@@ -1,0 +1,183 @@
+"""``askew list`` and ``askew show``: what there is, and what one of it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from askew.cli import options as o
+from askew.core.errors import UnknownName
+
+_LISTS = ("lexicons", "measures", "presets", "tokenizers", "plugins")
+_THINGS = ("lexicon", "measure", "preset", "store")
+
+
+def list_command(
+    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(_LISTS)}.")], as_json: o.AsJson = False
+) -> None:
+    """List lexicons, measures, presets, tokenizers or plugins, a line each."""
+    lists = {
+        "lexicons": _lexicons,
+        "measures": _measures,
+        "presets": _presets,
+        "tokenizers": _tokenizers,
+        "plugins": _plugins,
+    }
+    if what not in lists:
+        raise UnknownName("list", what, lists)
+    rows = lists[what]()
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    from askew.cli.render import safe
+
+    columns = [(key, [safe(str(row[key])) for row in rows]) for key in rows[0] if key != "name"]
+    print_rows("name", [row["name"] for row in rows], columns)
+
+
+def print_rows(first: str, labels: list[str], columns: list[tuple[str, list[str]]]) -> None:
+    """A table whose last column may be long and wraps."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from askew.cli.render import console
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(first, overflow="fold")
+    for heading, _ in columns:
+        table.add_column(heading, overflow="fold")
+    for row, label in enumerate(labels):
+        table.add_row(Text(label), *(Text(cells[row]) for _, cells in columns))
+    console().print(table)
+
+
+def _lexicons() -> list[dict[str, Any]]:
+    from askew.core.lexicon import load_lexicon, shipped_lexicons
+
+    rows = []
+    for name in shipped_lexicons():
+        lexicon = load_lexicon(name)
+        sizes = ", ".join(f"{group} {len(terms)}" for group, terms in lexicon.groups.items())
+        rows.append(
+            {"name": name, "groups": sizes, "language": lexicon.language, "hash": lexicon.hash, "title": lexicon.title}
+        )
+    return rows
+
+
+def _measures() -> list[dict[str, Any]]:
+    from askew.measures.catalogue import family_names, find_family
+
+    rows = []
+    for name in family_names():
+        family = find_family(name)
+        rows.append({"name": name, "reads": ", ".join(sorted(family.reads)), "about": family.about})
+    return sorted(rows, key=lambda row: "judgements" in row["reads"])
+
+
+def _presets() -> list[dict[str, Any]]:
+    from askew.measures.catalogue import presets
+
+    return [{"name": p.name, "title": p.title, "measures": " ".join(p.measures)} for p in presets().values()]
+
+
+def _tokenizers() -> list[dict[str, Any]]:
+    from askew.mentions.count import TOKENIZERS
+
+    return [{"name": name, "about": (function.__doc__ or "").splitlines()[0]} for name, function in TOKENIZERS.items()]
+
+
+def _plugins() -> list[dict[str, Any]]:
+    from askew.plugins.kinds import KINDS
+    from askew.plugins.registry import names, origin
+
+    return [{"name": name, "kind": kind, "from": origin(kind, name)} for kind in KINDS for name in names(kind)]
+
+
+def show_command(
+    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(_THINGS)}.")],
+    name: Annotated[str, typer.Argument(help="Its name, file or folder.")],
+    as_json: o.AsJson = False,
+) -> None:
+    """Show one lexicon with its terms, one measure with its parameters, one preset, or a store."""
+    things = {"lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "store": _show_store}
+    if what not in things:
+        raise UnknownName("thing to show", what, things)
+    facts = things[what](name)
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    from askew.cli.render import console, safe
+
+    out = console()
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            out.print(f"{key}:")
+            for field, inner in value.items():
+                text = inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)
+                out.print(f"  {safe(str(field))}: {safe(text)}")
+        else:
+            out.print(f"{key}: {safe(', '.join(map(str, value)) if isinstance(value, list) else str(value))}")
+
+
+def _show_lexicon(name: str) -> dict[str, Any]:
+    from askew.core.lexicon import load_lexicon
+
+    found = load_lexicon(name)
+    facts: dict[str, Any] = {
+        "lexicon": found.id, "title": found.title, "version": found.version, "language": found.language,
+        "source": found.source, "licence": found.licence, "note": found.note,
+    }  # fmt: skip
+    facts |= {f"{group} ({len(terms)})": list(terms) for group, terms in found.groups.items()}
+    if shared := found.shared_terms():
+        facts["in several groups"] = {term: ", ".join(groups) for term, groups in shared.items()}
+    return {key: value for key, value in facts.items() if value}
+
+
+def _show_measure(name: str) -> dict[str, Any]:
+    from askew.core.measure import Measure
+    from askew.measures.catalogue import Catalogue, find_family
+
+    family = find_family(Measure.parse(name).name)
+    (asked,) = Catalogue().complete([name])
+    described = {}
+    for key, parameter in family.parameters.items():
+        choices = f" [{', '.join(map(str, parameter.choices))}]" if parameter.choices else ""
+        described[key] = f"{'none' if parameter.default is None else parameter.default}{choices}: {parameter.about}"
+    return {
+        "measure": name, "about": family.about, "reads": sorted(family.reads), "better": asked.direction.value,
+        "signature": asked.signature, "parameters": described,
+    }  # fmt: skip
+
+
+def _show_preset(name: str) -> dict[str, Any]:
+    from askew.measures.catalogue import Catalogue, find_preset
+
+    preset = find_preset(name)
+    asked = Catalogue(preset).complete(preset.measures)
+    return {
+        "preset": name, "title": preset.title, "source": preset.source,
+        "measures": {a.text: a.signature for a in asked},
+    }  # fmt: skip
+
+
+def _show_store(name: str) -> dict[str, Any]:
+    from askew.core.errors import StoreError
+    from askew.engine.store import Store
+
+    if not Path(name).is_dir():
+        raise StoreError(f"store {name}: no such folder")
+    steps = Store(name).steps()
+    shown = {
+        f"{m.step}-{m.key}": {
+            "rows in": m.rows_in,
+            "rows out": m.rows_out,
+            "dropped": m.dropped,
+            "settings": m.settings,
+        }
+        for m in steps
+    }
+    return {"store": name, "finished steps": shown or "none"}

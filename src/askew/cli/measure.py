@@ -1,0 +1,114 @@
+"""``askew measure``: how far do these rankings lean, and how well do they retrieve?"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askew.cli import options as o
+
+if TYPE_CHECKING:
+    from askew.stages.measure import MeasureReport
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(help="One or more runs: TREC, TSV, JSON Lines, Parquet; gzip or not.")],
+    docs: o.Docs = None,
+    qrels: o.Qrels = None,
+    queries: o.Queries = None,
+    label: o.Label = None,
+    background: o.Background = None,
+    measures: o.Measures = None,
+    preset: o.PresetName = None,
+    lexicon: o.LexiconName = None,
+    tokens: o.Tokens = None,
+    missing: o.Missing = None,
+    unjudged: o.Unjudged = None,
+    order: o.Order = None,
+    fields: o.Fields = None,
+    run_format: o.RunFormat = "auto",
+    store: o.StorePath = o.DEFAULT_STORE,
+    seed: o.Seed = 0,
+    per_query: Annotated[bool, typer.Option(help="Also the value of every query.")] = False,
+    signature: Annotated[bool, typer.Option(help="Show what each measure stands for, in full.")] = False,
+    as_json: o.AsJson = False,
+    as_tsv: o.AsTsv = False,
+) -> None:
+    """Measure runs: means over queries with bootstrap 95% intervals, several runs side by side.
+
+    Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
+    """
+    from askew.cli.render import Waiting, note
+    from askew.stages.measure import measure
+
+    with Waiting("counting words") as progress:
+        report = measure(
+            list(runs), docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
+            preset=preset, lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged, order=order,
+            fields=o.split_fields(fields), run_format=run_format, store=store, progress=progress, seed=seed,
+        )  # fmt: skip
+    note(report.notes)
+    show(report, per_query, signature, as_json, as_tsv)
+
+
+def show(report: MeasureReport, per_query: bool, signature: bool, as_json: bool, as_tsv: bool) -> None:
+    """Print a report in the form asked for."""
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(per_query), ensure_ascii=False, allow_nan=False))
+    elif as_tsv:
+        _print_tsv(report, per_query)
+    else:
+        _print_table(report)
+        if per_query:
+            _print_per_query(report)
+    if signature and not as_json:
+        for asked in report.asked:
+            typer.echo(f"{asked.text} = {asked.signature}", err=as_tsv)
+
+
+def _print_tsv(report: MeasureReport, per_query: bool) -> None:
+    from askew.cli.render import safe
+
+    typer.echo("\t".join(["run", "query_id", "measure", "value"] if per_query else
+                         ["run", "measure", "mean", "low", "high", "n", "signature"]))  # fmt: skip
+    for run in report.runs:
+        for asked in report.asked:
+            if per_query:
+                for query, value in zip(run.query_ids, run.values[asked.text].tolist(), strict=True):
+                    if not math.isnan(value):
+                        typer.echo(f"{safe(run.name)}\t{safe(query)}\t{asked.text}\t{value!r}")
+            else:
+                m = report.mean(run, asked)
+                typer.echo(
+                    f"{safe(run.name)}\t{asked.text}\t{m.mean!r}\t{m.low!r}\t{m.high!r}\t{m.n}\t{asked.signature}"
+                )
+
+
+def _print_table(report: MeasureReport) -> None:
+    from askew.cli.render import number, print_tables
+
+    columns = []
+    for asked in report.asked:
+        means = [report.mean(run, asked) for run in report.runs]
+        sizes = {m.n for m in means}
+        heading = f"{asked.text}\nn={means[0].n}" if len(sizes) == 1 else asked.text
+        cells = [
+            f"{number(m.mean)}\n[{number(m.low, 3)}, {number(m.high, 3)}]" + ("" if len(sizes) == 1 else f"\nn={m.n}")
+            for m in means
+        ]
+        columns.append((heading, cells))
+    print_tables("mean over queries [95% bootstrap interval]", "run", [run.name for run in report.runs], columns)
+
+
+def _print_per_query(report: MeasureReport) -> None:
+    from askew.cli.render import number, print_tables
+
+    for run in report.runs:
+        columns = [
+            (a.text, ["-" if math.isnan(v) else number(v) for v in run.values[a.text].tolist()]) for a in report.asked
+        ]
+        print_tables(run.name, "query", run.query_ids, columns)

@@ -1,0 +1,41 @@
+"""Options that several commands share, each explained once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_STORE = Path(".askew")
+
+Docs = Annotated[
+    Path | None,
+    typer.Option(help="Documents: id TAB text, JSON Lines, Parquet, gzip or not, or a folder of such files."),
+]
+Qrels = Annotated[Path | None, typer.Option(help="Judgements in TREC format.")]
+Queries = Annotated[Path | None, typer.Option(help="Only the queries of this file (id TAB text, or id,query,label).")]
+Label = Annotated[str | None, typer.Option(help="With --queries: only those with this label, such as n.")]
+Background = Annotated[Path | None, typer.Option(help="The run whose documents NFaiRR compares with.")]
+Measures = Annotated[str | None, typer.Option(help="Such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", help="A published way of measuring; see askew list presets.")
+]
+LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by name, or a .toml, .csv or .dic file.")]
+Tokens = Annotated[str | None, typer.Option(help="Tokenizer: word, blank (as published) or seyedsalehi.")]
+Missing = Annotated[str | None, typer.Option(help="A ranked document without text: error, zero, drop or skip.")]
+Unjudged = Annotated[str | None, typer.Option(help="A query without judgements: error, zero or absent.")]
+Order = Annotated[str | None, typer.Option(help="Order of the ranking: score (as trec_eval) or file (as published).")]
+Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
+RunFormat = Annotated[str, typer.Option(help="Format of the runs: auto, trec, tsv, jsonl or parquet.")]
+StorePath = Annotated[
+    Path, typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept and found again.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and the permutation test.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.")]
+
+
+def split_fields(text: str | None) -> tuple[str, ...]:
+    """``title,text`` as names."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

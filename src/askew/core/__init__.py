@@ -1,0 +1,1 @@
+"""The words of askew: errors, measures, lexicons, texts, tables. Knows nobody else."""

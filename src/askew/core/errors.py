@@ -1,0 +1,69 @@
+"""Everything that can go wrong for a user, as one small tree.
+
+Each error says what was expected, what was found and where, and what to do. The exit code is part of
+the error, so that a shell script can tell a wrong setting from wrong data.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AskewError(Exception):
+    """A mistake a user can mend. Shown as one message, never as a traceback."""
+
+    exit_code = 1
+
+
+class ConfigError(AskewError):
+    """A setting is wrong: an unknown name, a wrong type, options that exclude each other."""
+
+    exit_code = 2
+
+
+class UnknownName(ConfigError):
+    """A name that nothing here has."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], where: str = "") -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.6)
+        meant = next((n for n in names if near and n.lower() == near[0]), None)
+        at = f" in {where}" if where else ""
+        hint = f"did you mean {meant!r}? " if meant else ""
+        listing = ", ".join(names) if names else "none"
+        super().__init__(f"unknown {what} {name!r}{at}: {hint}known: {listing}")
+        self.name = name
+
+
+class DataError(AskewError):
+    """Data is missing, damaged or not of the shape it should have."""
+
+    exit_code = 3
+
+
+class MissingExtra(AskewError):
+    """An optional part of askew is not installed."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra {extra!r}: pip install 'askew[{extra}]'")
+        self.extra = extra
+
+
+class StoreError(AskewError):
+    """The store holds something damaged, or something else is writing to it."""
+
+    exit_code = 5
+
+
+class StageError(AskewError):
+    """A stage broke its promise, for instance lost rows without counting them."""
+
+    exit_code = 6
+
+
+def place(path: object, line: int | None = None) -> str:
+    """How a message names a place in a file."""
+    return f"{path}:{line}" if line is not None else str(path)

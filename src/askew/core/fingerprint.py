@@ -1,0 +1,31 @@
+"""Short names for content: the same content has the same fingerprint on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_BLOCK = 1 << 22
+
+
+def fingerprint(value: Any, length: int = 16) -> str:
+    """The fingerprint of a JSON-like value; dictionary order does not matter."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:length]
+
+
+def digest_file(path: Path) -> str:
+    """The SHA-256 of a file, read in blocks."""
+    sha = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            sha.update(block)
+    return sha.hexdigest()
+
+
+def digest_files(paths: Iterable[Path]) -> str:
+    """One digest for several files in order; their names and places do not matter."""
+    return fingerprint([digest_file(path) for path in paths], length=32)

@@ -1,0 +1,167 @@
+"""A measure is a name, parameters and a cutoff; its canonical text is its identity.
+
+``Measure`` computes nothing. Families (see ``askew.measures``) know how to score, which parameters
+exist and what they mean; ``Direction`` is the one place that knows what "better" means.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from askew.core.errors import ConfigError
+
+Value = str | int | float | bool
+
+_NAME = re.compile(r"[A-Za-z_α][A-Za-z0-9_]*")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*")
+
+
+class Direction(enum.Enum):
+    """Which way a score improves."""
+
+    UP = "up"
+    DOWN = "down"
+    ZERO = "zero"
+
+    def gain(self, old: float, new: float) -> float:
+        """How much better ``new`` is than ``old``; positive is better, whatever the direction."""
+        if self is Direction.UP:
+            return new - old
+        if self is Direction.DOWN:
+            return old - new
+        return abs(old) - abs(new)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """``ARaB(tf)@10`` as a value: two measures with the same text are the same measure."""
+
+    name: str
+    params: tuple[tuple[str, Value], ...] = ()
+    cutoff: int | None = None
+    positional: tuple[Value, ...] = field(default=(), compare=False, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """Read ``Name(value, key=value)@cutoff``."""
+        return _Parser(text.strip()).measure()
+
+    def __str__(self) -> str:
+        inner = ",".join(f"{key}={_show(value)}" for key, value in self.params)
+        cut = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
+
+    def param(self, key: str, default: Value | None = None) -> Value | None:
+        """The value of a parameter, or the default."""
+        return dict(self.params).get(key, default)
+
+    def with_params(self, params: Mapping[str, Value]) -> Measure:
+        """The same measure with these parameters, in canonical (sorted) order."""
+        return replace(self, params=tuple(sorted(params.items())), positional=())
+
+
+def split_measures(text: str) -> list[str]:
+    """Split ``"RR@10 ARaB(tf, sign=abs)@10"`` on blanks and commas outside brackets."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text + " "):
+        depth += (char == "(") - (char == ")")
+        if depth == 0 and (char.isspace() or char == ","):
+            if text[start:i].strip():
+                parts.append(text[start:i].strip())
+            start = i + 1
+    if text[start:].strip():
+        raise ConfigError(f"measure {text[start:].strip()!r}: a bracket is not closed")
+    return parts
+
+
+def _show(value: Value) -> str:
+    return repr(value)
+
+
+class _Parser:
+    """A tiny hand-written reader: measure texts come from users and are never evaluated."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def fail(self, expected: str) -> ConfigError:
+        found = repr(self.text[self.at :][:20]) if self.at < len(self.text) else "the end"
+        return ConfigError(
+            f"measure {self.text!r}: expected {expected} at character {self.at + 1}, found {found}; "
+            "a measure is written Name(key=value)@cutoff, for instance ARaB(tf)@10"
+        )
+
+    def take(self, pattern: re.Pattern[str], expected: str) -> str:
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            raise self.fail(expected)
+        self.at = match.end()
+        return match.group()
+
+    def peek(self, char: str) -> bool:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+        if self.text.startswith(char, self.at):
+            self.at += 1
+            return True
+        return False
+
+    def measure(self) -> Measure:
+        name = self.take(_NAME, "a measure name")
+        positional: list[Value] = []
+        params: dict[str, Value] = {}
+        if self.peek("(") and not self.peek(")"):
+            self.arguments(positional, params)
+        cutoff = self.cutoff() if self.peek("@") else None
+        if self.at != len(self.text):
+            raise self.fail("the end of the measure")
+        return Measure(name, tuple(sorted(params.items())), cutoff, tuple(positional))
+
+    def arguments(self, positional: list[Value], params: dict[str, Value]) -> None:
+        while True:
+            self.peek("\0")  # skips blanks
+            start = self.at
+            named = _NAME.match(self.text, self.at)
+            if named is not None:
+                self.at = named.end()
+            if named is not None and self.peek("="):
+                key = named.group()
+                if key in params:
+                    raise ConfigError(f"measure {self.text!r}: the parameter {key!r} is given twice")
+                params[key] = self.value()
+            else:
+                self.at = start
+                positional.append(self.value())
+            if self.peek(")"):
+                return
+            if not self.peek(","):
+                raise self.fail("',' or ')'")
+
+    def value(self) -> Value:
+        self.peek("\0")
+        if self.at < len(self.text) and self.text[self.at] in "'\"":
+            quote = self.text[self.at]
+            end = self.text.find(quote, self.at + 1)
+            if end < 0:
+                raise self.fail(f"a closing {quote}")
+            found = self.text[self.at + 1 : end]
+            self.at = end + 1
+            return found
+        number = _NUMBER.match(self.text, self.at)
+        bare = _BARE.match(self.text, self.at)
+        if number is not None and (bare is None or bare.end() <= number.end()):
+            self.at = number.end()
+            text = number.group()
+            return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+        word = self.take(_BARE, "a value")
+        return {"True": True, "False": False}.get(word, word)
+
+    def cutoff(self) -> int:
+        text = self.take(re.compile(r"\d+"), "a whole number after '@'")
+        if int(text) < 1:
+            raise ConfigError(f"measure {self.text!r}: the cutoff must be 1 or more, found {text}")
+        return int(text)

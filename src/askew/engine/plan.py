@@ -1,0 +1,53 @@
+"""A plan: steps that read what earlier steps wrote. Checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from askew.core.errors import ConfigError, UnknownName
+from askew.engine.run import SHARD_ROWS, FinishedStep, Outcome, Source, run_step, step_key
+from askew.engine.store import Store
+from askew.plugins.kinds import Stage
+
+
+@dataclass(frozen=True)
+class Step:
+    """One use of a stage: its name, and the step or source it reads."""
+
+    name: str
+    stage: Stage
+    reads: str
+
+
+class Plan:
+    """Steps in an order in which each can run."""
+
+    def __init__(self, sources: Mapping[str, Source], steps: Sequence[Step]) -> None:
+        self.sources, self.steps = dict(sources), list(steps)
+        known = set(self.sources)
+        for step in self.steps:
+            if step.name in known:
+                raise ConfigError(f"the plan has two things called {step.name!r}")
+            if step.reads not in known:
+                raise UnknownName(
+                    "step", step.reads, known, f"step {step.name!r} (a step reads only what stands above it)"
+                )
+            known.add(step.name)
+
+    def keys(self) -> dict[str, str]:
+        """The key of every step, known before anything runs."""
+        keys = {name: source.key for name, source in self.sources.items()}
+        for step in self.steps:
+            keys[step.name] = step_key(step.stage, keys[step.reads])
+        return {step.name: keys[step.name] for step in self.steps}
+
+    def run(self, store: Store, shard_rows: int = SHARD_ROWS) -> dict[str, Outcome]:
+        """Run what is not finished."""
+        ready: dict[str, Source] = dict(self.sources)
+        outcomes = {}
+        for step in self.steps:
+            outcome = run_step(store, step.name, step.stage, ready[step.reads], shard_rows)
+            outcomes[step.name] = outcome
+            ready[step.name] = FinishedStep(store, outcome.manifest)
+        return outcomes

@@ -1,0 +1,101 @@
+"""RaB and ARaB (Rekabsaz and Schedl 2020): the mean lean of the first t documents, and its average over t.
+
+For documents d_1..d_n and a magnitude x of each (group difference of counts: ``tc`` as they are, ``tf``
+their ln(1 + count), ``bool`` whether there is any), T = min(t, n):
+
+    RaB_t  = mean of x(d_1) .. x(d_T)          ARaB_t = mean of RaB_1 .. RaB_T
+
+Positive is male-leaning by default, as in the published model-level figures.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.measure import Direction, Measure
+from askew.core.ranking import Floats
+from askew.measures.common import lean_of, lean_parameters, mentions_for, rounded, text, with_texts
+from askew.plugins.kinds import Inputs, Parameter
+
+KINDS = ("tc", "tf", "bool")
+SIGNS = ("signed", "abs", "running-abs")
+
+
+def magnitudes(kind: str, counts: npt.NDArray[np.int32]) -> Floats:
+    """The magnitude of each group in each document."""
+    if kind == "tf":
+        return np.log1p(counts)
+    if kind == "bool":
+        return (counts > 0).astype(np.float64)
+    return counts.astype(np.float64)
+
+
+class _Running:
+    """What RaB and ARaB have in common."""
+
+    name = ""
+    about = ""
+    positional = ("kind",)
+    reads = frozenset({"mentions"})
+    parameters = {
+        "kind": Parameter("tf", "counts (tc), ln(1 + count) (tf) or presence (bool)", KINDS),
+        "groups": Parameter("auto", "which group minus which; one group alone gives its own magnitude"),
+        "sign": Parameter("signed", "signed; absolute value per query; or of each running mean", SIGNS),
+        **lean_parameters("rekabsaz2020"),
+    }
+
+    def direction(self, measure: Measure) -> Direction:
+        """A signed lean is best at zero; an absolute one is best when small."""
+        return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
+
+    def score(self, measure: Measure, inputs: Inputs) -> Floats:
+        """One value per query; NaN for a query left without any known document."""
+        mentions = mentions_for(measure, inputs)
+        lean = lean_of(measure, magnitudes(text(measure, "kind"), mentions.counts), mentions.groups)
+        lean = np.append(lean, 0.0)  # the padding, ordinal -1
+        ranked = inputs.ranked(text(measure, "order"))
+        rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
+        values = np.full(len(rankings), np.nan)
+        sign = text(measure, "sign")
+        for rows, docs in rankings.blocks(measure.cutoff):
+            lengths = np.minimum(rankings.lengths[rows], docs.shape[1])
+            running = np.cumsum(lean[docs], axis=1) / np.arange(1, docs.shape[1] + 1)
+            if sign == "running-abs":
+                running = np.abs(running)
+            running[docs < 0] = 0.0
+            with np.errstate(invalid="ignore"):
+                values[rows] = self.summarise(running, lengths)
+        return rounded(measure, np.abs(values) if sign == "abs" else values)
+
+    @staticmethod
+    def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
+        """One number from the running means of a row."""
+        raise NotImplementedError
+
+
+class _RaB(_Running):
+    """RaB: the running mean at the cutoff."""
+
+    name = "RaB"
+    about = "mean lean of the first t documents (rank bias)"
+
+    @staticmethod
+    def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
+        last = running[np.arange(len(running)), np.maximum(lengths - 1, 0)]
+        return np.where(lengths > 0, last, np.nan)
+
+
+class _ARaB(_Running):
+    """ARaB: the running means averaged."""
+
+    name = "ARaB"
+    about = "mean of the rank bias at 1..t (average rank bias)"
+
+    @staticmethod
+    def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
+        return np.where(lengths > 0, running.sum(axis=1) / np.maximum(lengths, 1), np.nan)
+
+
+RaB = _RaB()
+ARaB = _ARaB()

@@ -1,0 +1,153 @@
+"""From the text a user writes to a complete measure: family found, parameters checked and filled in."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from askew.core.errors import ConfigError, UnknownName
+from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.measure import Direction, Measure, Value
+from askew.measures.common import pick_groups
+from askew.measures.effectiveness import COLUMNAR, effectiveness_names, find_effectiveness
+from askew.plugins import registry
+from askew.plugins.kinds import MeasureFamily
+
+_PRESETS = Path(__file__).parent.parent / "data" / "presets.toml"
+ALIASES = {"LIWC": "LexiconShare"}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A published way of measuring, as data."""
+
+    name: str
+    title: str
+    source: str
+    measures: tuple[str, ...]
+    defaults: Mapping[str, Mapping[str, Value]]
+    published_reading: bool = False
+    same_queries: bool = False
+    mean_digits: int | None = None
+
+
+@cache
+def presets() -> dict[str, Preset]:
+    """The presets that come with askew."""
+    data = tomllib.loads(_PRESETS.read_text(encoding="utf-8"))
+    return {name: Preset(name=name, **{**entry, "measures": tuple(entry["measures"])}) for name, entry in data.items()}
+
+
+def find_preset(name: str) -> Preset:
+    """A preset by name."""
+    if name not in presets():
+        raise UnknownName("preset", name, presets())
+    return presets()[name]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A measure as asked for, as it is computed, and by whom."""
+
+    text: str
+    measure: Measure
+    family: MeasureFamily
+
+    @property
+    def signature(self) -> str:
+        """The full text: two numbers with the same signature are comparable."""
+        return str(self.measure)
+
+    @property
+    def direction(self) -> Direction:
+        """Which way is better."""
+        return self.family.direction(self.measure)
+
+
+@dataclass
+class Catalogue:
+    """Completes measures. ``overrides`` are the command's options; the measure's own text wins over them."""
+
+    preset: Preset | None = None
+    overrides: Mapping[str, Value] = field(default_factory=dict)
+    lexicons: dict[str, Lexicon] = field(default_factory=dict)
+
+    def complete(self, texts: Iterable[str]) -> list[Asked]:
+        """Each measure with all its parameters."""
+        asked = [self._complete(text) for text in texts]
+        if not asked:
+            raise ConfigError("no measure was asked for: give some with --measures, for instance 'RR@10 ARaB(tf)@10'")
+        return asked
+
+    def _complete(self, text: str) -> Asked:
+        measure = Measure.parse(text)
+        family = find_family(measure.name)
+        own = _named(measure, family)
+        defaults = {key: parameter.default for key, parameter in family.parameters.items()}
+        from_preset = dict(self.preset.defaults.get(family.name, {})) if self.preset else {}
+        if self.preset and "judgements" in family.reads:
+            from_preset = {**self.preset.defaults.get("effectiveness", {}), **from_preset}
+        overrides = {key: value for key, value in self.overrides.items() if key in family.parameters}
+        params = {**defaults, **from_preset, **overrides, **own}
+        self._check(text, params, family)
+        filled = {key: value for key, value in params.items() if value is not None}
+        complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family.name, filled))
+        return Asked(text, complete, family)
+
+    def _check(self, text: str, params: Mapping[str, Value | None], family: MeasureFamily) -> None:
+        for key, value in params.items():
+            if key not in family.parameters:
+                raise UnknownName("parameter", key, family.parameters, f"measure {text}")
+            choices = family.parameters[key].choices
+            if choices and value not in choices:
+                listing = ", ".join(map(str, choices))
+                raise ConfigError(f"measure {text}: {key} must be one of {listing}; found {value!r}")
+
+    def _with_lexicon(self, name: str, params: dict[str, Value]) -> dict[str, Value]:
+        """Name the lexicon by its content, and the groups by their names."""
+        if "lexicon" not in params:
+            return params
+        lexicon = load_lexicon(str(params["lexicon"]))
+        self.lexicons[lexicon.id] = lexicon
+        groups = params.get("groups")
+        complete = {**params, "lexicon": lexicon.id}
+        if groups == "all":
+            complete["groups"] = "+".join(lexicon.group_names)
+        elif groups == "auto":
+            probe = Measure(name).with_params(complete)
+            pair = [lexicon.group_names[i] for i in pick_groups(probe, lexicon.group_names) if i is not None]
+            complete["groups"] = "-".join(pair)
+        return complete
+
+
+def find_family(name: str) -> MeasureFamily:
+    """The family of a name: a plugin, or one of ir_measures."""
+    name = ALIASES.get(name, name)
+    if name in registry.names("measure"):
+        return cast(MeasureFamily, registry.load("measure", name))
+    try:
+        return find_effectiveness(name)
+    except UnknownName:
+        raise UnknownName("measure", name, family_names()) from None
+
+
+def family_names() -> list[str]:
+    """All names a measure may have."""
+    return sorted({*registry.names("measure"), *ALIASES, *COLUMNAR, *effectiveness_names()})
+
+
+def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:
+    """Positional values by their names."""
+    if len(measure.positional) > len(family.positional):
+        takes = ", ".join(family.positional) or "none"
+        raise ConfigError(f"measure {measure.name}: too many values without a name; it takes {takes}")
+    named: dict[str, Any] = dict(zip(family.positional, measure.positional, strict=False))
+    for key, value in measure.params:
+        if key in named:
+            raise ConfigError(f"measure {measure.name}: the parameter {key!r} is given twice")
+        named[key] = value
+    return named

@@ -1,0 +1,112 @@
+"""What the measures of lean share: parameters, missing documents, magnitudes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.measure import Measure
+from askew.core.ranking import ORDERS, Floats, Rankings
+from askew.plugins.kinds import DocMentions, Inputs, Parameter
+
+MISSING = ("error", "zero", "drop", "skip")
+
+
+def lean_parameters(lexicon: str) -> dict[str, Parameter]:
+    """The parameters that every measure of lean has."""
+    return {
+        "lexicon": Parameter(lexicon, "which words name which group"),
+        "tokens": Parameter("word", "tokenizer by name"),
+        "overlap": Parameter("all", "a term of several groups counts for all of them or the first", ("all", "first")),
+        "missing": Parameter(
+            "error",
+            "a ranked document without text: an error; counts as naming no group (zero); taken out before "
+            "the cutoff so that later ones move up (drop); or taken out after the cutoff (skip)",
+            MISSING,
+        ),
+        "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
+        "digits": Parameter(None, "round the value of each query to so many decimals"),
+    }
+
+
+def text(measure: Measure, key: str) -> str:
+    """A parameter that is a text."""
+    return str(measure.param(key))
+
+
+def number(measure: Measure, key: str) -> float:
+    """A parameter that must be a number."""
+    value = measure.param(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"measure {measure}: {key} must be a number, found {value!r}")
+    return float(value)
+
+
+def rounded(measure: Measure, values: Floats) -> Floats:
+    """Rounded where the measure says so."""
+    digits = measure.param("digits")
+    return values if digits is None else np.round(values, int(number(measure, "digits")))
+
+
+def mentions_for(measure: Measure, inputs: Inputs) -> DocMentions:
+    """The mentions a measure asks for."""
+    return inputs.mentions(text(measure, "lexicon"), text(measure, "tokens"), text(measure, "overlap"))
+
+
+def with_texts(
+    measure: Measure, inputs: Inputs, rankings: Rankings, known: npt.NDArray[np.bool_], k: int | None
+) -> Rankings:
+    """The rankings cut at k, ranked documents without text dealt with as the measure says."""
+    policy = text(measure, "missing")
+    if policy == "drop":
+        return rankings.keep(known[rankings.docs]).cut(k)
+    cut = rankings.cut(k)
+    if policy == "skip":
+        return cut.keep(known[cut.docs])
+    if policy == "error":
+        _refuse_unknown(measure, inputs, cut, known)
+    return cut
+
+
+def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known: npt.NDArray[np.bool_]) -> None:
+    unknown = np.flatnonzero(~known[rankings.docs])
+    if not len(unknown):
+        return
+    row = int(np.searchsorted(rankings.offsets, unknown[0], side="right")) - 1
+    doc = inputs.doc_ids[int(rankings.docs[unknown[0]])].as_py()
+    rank = int(unknown[0] - rankings.offsets[row]) + 1
+    share = len(np.unique(rankings.docs[unknown]))
+    raise DataError(
+        f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is document "
+        f"{doc!r} at rank {rank} of query {rankings.query_ids[row].as_py()!r}; "
+        "give the missing documents, or say what to do with --missing zero, drop or skip"
+    )
+
+
+def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | None]:
+    """``male-female`` as two columns, ``female`` as one. ``auto`` is male minus female, or second minus first."""
+    asked = text(measure, "groups")
+    if asked == "auto":
+        if set(groups) >= {"female", "male"}:
+            asked = "male-female"
+        elif len(groups) == 2:
+            asked = f"{groups[1]}-{groups[0]}"
+        else:
+            raise ConfigError(
+                f"measure {measure.name}: the lexicon {text(measure, 'lexicon')!r} has the groups {', '.join(groups)}; "
+                f"say which two to compare, for instance {measure.name}(groups='{groups[0]}-{groups[-1]}')"
+            )
+    parts = asked.split("-")
+    for part in parts:
+        if part not in groups:
+            raise UnknownName("group", part, groups, f"measure {measure.name}")
+    if len(parts) > 2:
+        raise ConfigError(f"measure {measure.name}: groups is one group or two joined by '-', found {asked!r}")
+    return groups.index(parts[0]), groups.index(parts[1]) if len(parts) == 2 else None
+
+
+def lean_of(measure: Measure, per_group: Floats, groups: tuple[str, ...]) -> Floats:
+    """One number per document from one number per document and group."""
+    first, second = pick_groups(measure, groups)
+    return per_group[:, first] if second is None else per_group[:, first] - per_group[:, second]

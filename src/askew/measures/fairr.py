@@ -1,0 +1,195 @@
+"""FaiRR and NFaiRR (Rekabsaz, Kopeinik and Schedl 2021): discounted neutrality, and against the best possible.
+
+    neutrality(d) = 1                                   if all mentions together are at most the threshold
+                  = 1 - sum_g |share_g - target_g| / D  otherwise, D = 2 (1 - the smallest target)
+    FaiRR_t  = sum over ranks r <= t of neutrality(d_r) / log2(r + 1)
+    NFaiRR_t = FaiRR_t / IFaiRR_t, the same sum over the most neutral documents of a background
+
+D is 1 for two groups with equal targets, which is the published formula; with more groups it keeps
+neutrality within 0 and 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.measure import Direction, Measure
+from askew.core.ranking import Floats, Ints, Rankings
+from askew.measures.common import lean_parameters, mentions_for, number, rounded, text, with_texts
+from askew.plugins.kinds import Inputs, Parameter
+
+_NEUTRALITY = {
+    "threshold": Parameter(1, "a document with at most so many mentions is fully neutral"),
+    "groups": Parameter("all", "the groups that share a document, joined by '+'"),
+    "targets": Parameter("equal", "the share each group should have, such as 'female:0.5,male:0.5'"),
+    "neutrality_digits": Parameter(None, "round neutralities, as the published script does by writing six decimals"),
+    **lean_parameters("rekabsaz2021"),
+}
+
+
+def neutrality(counts: npt.NDArray[np.int32], targets: Floats, threshold: float = 1.0) -> Floats:
+    """How evenly each document names the groups."""
+    total = counts.sum(axis=1, dtype=np.float64)
+    shares = counts / np.maximum(total, 1.0)[:, None]
+    worst = 2.0 * (1.0 - float(targets.min()))
+    even = 1.0 - np.abs(shares - targets).sum(axis=1) / worst
+    return np.where(total <= threshold, 1.0, even)
+
+
+def _discounts(size: int) -> Floats:
+    return 1.0 / np.log2(np.arange(2, size + 2))
+
+
+def _targets(measure: Measure, groups: tuple[str, ...]) -> Floats:
+    asked = text(measure, "targets")
+    if asked == "equal":
+        return np.full(len(groups), 1.0 / len(groups))
+    try:
+        shares = {name.strip(): float(share) for name, _, share in (part.partition(":") for part in asked.split(","))}
+    except ValueError:
+        raise ConfigError(
+            f"measure {measure.name}: targets are written 'female:0.5,male:0.5', found {asked!r}"
+        ) from None
+    if set(shares) != set(groups) or abs(sum(shares.values()) - 1.0) > 1e-9 or min(shares.values()) < 0:
+        raise ConfigError(
+            f"measure {measure.name}: targets must name {', '.join(groups)} with shares that sum to 1, found {asked!r}"
+        )
+    return np.array([shares[group] for group in groups])
+
+
+def _chosen(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
+    asked = text(measure, "groups")
+    chosen = groups if asked == "all" else tuple(asked.split("+"))
+    for group in chosen:
+        if group not in groups:
+            raise UnknownName("group", group, groups, f"measure {measure.name}")
+    if len(chosen) < 2:
+        raise ConfigError(
+            f"measure {measure.name}: neutrality is between two groups or more, found {', '.join(chosen)}"
+        )
+    return chosen
+
+
+class _FaiRR:
+    """FaiRR: discounted neutrality, not normalised."""
+
+    name = "FaiRR"
+    about = "discounted neutrality of the ranking, not normalised"
+    positional: tuple[str, ...] = ()
+    reads = frozenset({"mentions"})
+    parameters = _NEUTRALITY
+
+    def direction(self, measure: Measure) -> Direction:
+        """More neutral is better."""
+        return Direction.UP
+
+    def score(self, measure: Measure, inputs: Inputs) -> Floats:
+        """One value per query."""
+        known, neutral = _neutralities(measure, inputs)
+        ranked = inputs.ranked(text(measure, "order"))
+        return rounded(measure, _reached(measure, inputs, ranked, known, neutral))
+
+
+class _NFaiRR(_FaiRR):
+    """NFaiRR: FaiRR against the most neutral ranking of a background."""
+
+    name = "NFaiRR"
+    about = "discounted neutrality against the best order of a background run"
+    reads = frozenset({"mentions", "background"})
+    parameters = {
+        **_NEUTRALITY,
+        "background": Parameter("run", "a background run, or the measured run itself", ("run", "self")),
+        "depth": Parameter(200, "how many documents of each background query count"),
+        "unmatched": Parameter("error", "a query the background lacks: an error, or left out", ("error", "absent")),
+        "zero_ideal": Parameter("error", "an ideal of zero: an error, or the query is left out", ("error", "absent")),
+    }
+
+    def score(self, measure: Measure, inputs: Inputs) -> Floats:
+        """One value per query; NaN where the parameters say that a query is left out."""
+        known, neutral = _neutralities(measure, inputs)
+        ranked = inputs.ranked(text(measure, "order"))
+        reached = _reached(measure, inputs, ranked, known, neutral)
+        ideal = self._ideal(measure, inputs, ranked, known, neutral)
+        if text(measure, "zero_ideal") == "error" and (ideal == 0).any():
+            query = ranked.query_ids[int(np.flatnonzero(ideal == 0)[0])].as_py()
+            raise DataError(
+                f"{inputs.run_name}: the background of query {query!r} has no neutral document at all, so "
+                "NFaiRR would be 0/0 (the published script gives nan); "
+                "leave such queries out with NFaiRR(zero_ideal=absent)"
+            )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return rounded(measure, np.where(ideal > 0, reached / ideal, np.nan))
+
+    def _ideal(
+        self, measure: Measure, inputs: Inputs, ranked: Rankings, known: npt.NDArray[np.bool_], neutral: Floats
+    ) -> Floats:
+        if text(measure, "background") == "self":
+            own = with_texts(measure, inputs, ranked, known, None)
+            return _best(own, neutral, measure.cutoff)
+        if inputs.background is None:
+            raise ConfigError(
+                "NFaiRR needs a background run: give --background RUN, or ask for NFaiRR(background=self)"
+            )
+        background = inputs.background.cut(int(number(measure, "depth")))
+        rows = _rows_of(background, ranked)
+        if (rows < 0).any() and text(measure, "unmatched") == "error":
+            query = ranked.query_ids[int(np.flatnonzero(rows < 0)[0])].as_py()
+            raise DataError(
+                f"{inputs.run_name}: {int((rows < 0).sum())} queries are not in the background run, "
+                f"the first is {query!r}; give a background that has them, "
+                "or leave them out with NFaiRR(unmatched=absent)"
+            )
+        background = with_texts(measure, inputs, background, known, None)
+        ideal = np.full(len(ranked), np.nan)
+        found = background.select(rows[rows >= 0])
+        ideal[rows >= 0] = _best(_distinct(found), neutral, measure.cutoff)
+        return ideal
+
+
+def _neutralities(measure: Measure, inputs: Inputs) -> tuple[npt.NDArray[np.bool_], Floats]:
+    mentions = mentions_for(measure, inputs)
+    groups = _chosen(measure, mentions.groups)
+    counts = mentions.counts[:, [mentions.groups.index(group) for group in groups]]
+    neutral = neutrality(counts, _targets(measure, groups), number(measure, "threshold"))
+    if measure.param("neutrality_digits") is not None:
+        neutral = np.round(neutral, int(number(measure, "neutrality_digits")))
+    return mentions.known, np.append(neutral, 0.0)  # the padding, ordinal -1
+
+
+def _reached(
+    measure: Measure, inputs: Inputs, ranked: Rankings, known: npt.NDArray[np.bool_], neutral: Floats
+) -> Floats:
+    """FaiRR of each query."""
+    rankings = with_texts(measure, inputs, ranked, known, measure.cutoff)
+    values = np.zeros(len(rankings))
+    for rows, docs in rankings.blocks(measure.cutoff):
+        values[rows] = neutral[docs] @ _discounts(docs.shape[1])
+    return values
+
+
+def _best(rankings: Rankings, neutral: Floats, k: int | None) -> Floats:
+    """The discounted sum over the most neutral documents of each query."""
+    values = np.zeros(len(rankings))
+    for rows, docs in rankings.blocks(None):
+        best = -np.sort(-neutral[docs], axis=1)[:, :k]
+        values[rows] = best @ _discounts(best.shape[1])
+    return values
+
+
+def _distinct(rankings: Rankings) -> Rankings:
+    """A background is a set: a document that stands there twice counts once."""
+    query = np.repeat(np.arange(len(rankings)), rankings.lengths)
+    keep = np.zeros(len(rankings.docs), np.bool_)
+    keep[np.unique(np.stack([query, rankings.docs]), axis=1, return_index=True)[1]] = True
+    return rankings.keep(keep)
+
+
+def _rows_of(background: Rankings, ranked: Rankings) -> Ints:
+    where = {query: row for row, query in enumerate(background.query_ids.to_pylist())}
+    return np.array([where.get(query, -1) for query in ranked.query_ids.to_pylist()], np.int64)
+
+
+FaiRR = _FaiRR()
+NFaiRR = _NFaiRR()

@@ -1,0 +1,55 @@
+"""LexiconShare: how much of the text names one group rather than another (the published "LIWC" measure).
+
+    share_g(d) = mentions of g in d / tokens of d          (0 for an empty text)
+    LexiconShare_t = 100 |mean over the first t documents of (share_female - share_male)|
+
+LIWC itself is proprietary; with its ``.dic`` file as the lexicon and the tokens ``seyedsalehi`` this is
+the published figure, with any open lexicon it is the same measure on other words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from askew.core.measure import Direction, Measure
+from askew.core.ranking import Floats
+from askew.measures.common import lean_of, lean_parameters, mentions_for, number, rounded, text, with_texts
+from askew.plugins.kinds import Inputs, Parameter
+
+
+class _LexiconShare:
+    """The absolute difference of group shares, as a percentage of the tokens."""
+
+    name = "LexiconShare"
+    about = "percentage of tokens naming one group minus the other (the LIWC measure)"
+    positional: tuple[str, ...] = ()
+    reads = frozenset({"mentions"})
+    parameters = {
+        "groups": Parameter("auto", "which group minus which"),
+        "sign": Parameter("abs", "absolute value per query, or signed", ("abs", "signed")),
+        "scale": Parameter(100, "100 for percentages, 1 for shares"),
+        "empty": Parameter("absent", "a query with no known document: left out, or zero", ("absent", "zero")),
+        **lean_parameters("gender"),
+    }
+
+    def direction(self, measure: Measure) -> Direction:
+        """A signed share is best at zero; an absolute one is best when small."""
+        return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
+
+    def score(self, measure: Measure, inputs: Inputs) -> Floats:
+        """One value per query."""
+        mentions = mentions_for(measure, inputs)
+        shares = mentions.counts / np.maximum(mentions.tokens, 1)[:, None]
+        lean = np.append(lean_of(measure, shares, mentions.groups), 0.0)
+        ranked = inputs.ranked(text(measure, "order"))
+        rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
+        values = np.full(len(rankings), 0.0 if text(measure, "empty") == "zero" else np.nan)
+        for rows, docs in rankings.blocks(measure.cutoff):
+            found = (docs >= 0).sum(axis=1)
+            means = lean[docs].sum(axis=1) / np.maximum(found, 1)
+            values[rows] = np.where(found > 0, means, values[rows])
+        values = values * number(measure, "scale")
+        return rounded(measure, np.abs(values) if text(measure, "sign") == "abs" else values)
+
+
+LexiconShare = _LexiconShare()

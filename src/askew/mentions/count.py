@@ -1,0 +1,147 @@
+"""Count mentions in a batch of texts: one door, two engines that agree exactly."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.errors import UnknownName
+from askew.core.lexicon import Lexicon
+from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, word
+from askew.mentions.vocabulary import Vocabulary, build_vocabulary
+
+TOKENIZERS: dict[str, Tokenizer] = {"blank": blank, "word": word, "seyedsalehi": seyedsalehi}
+
+# Below this much text the plain loop is done before the compiled one has been loaded.
+SMALL_BYTES = 4 << 20
+
+Counts = np.ndarray[Any, np.dtype[np.int32]]
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """Row i belongs to text i: how often each group is named, and how many tokens there are."""
+
+    groups: tuple[str, ...]
+    counts: Counts
+    tokens: Counts
+
+
+class MentionCounter:
+    """Counts one lexicon under one tokenizer. Build it once, use it for every batch."""
+
+    def __init__(
+        self, lexicon: Lexicon, tokenizer: str | Tokenizer = "word", threads: int | None = None, engine: str = "auto"
+    ) -> None:
+        self.tokenizer_name = tokenizer if isinstance(tokenizer, str) else getattr(tokenizer, "__name__", "custom")
+        self.tokenize = _tokenizer(tokenizer)
+        self.vocabulary = build_vocabulary(lexicon, self.tokenize, self.tokenizer_name)
+        self.threads = threads or os.cpu_count() or 1
+        self.engine = engine if self.tokenize in TOKENIZERS.values() else "reference"
+        self._tables: Any = None
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups counted, in order."""
+        return self.vocabulary.groups
+
+    def count(self, texts: pa.Array | pa.ChunkedArray) -> Mentions:
+        """Count a batch. A null text counts as an empty one."""
+        array = _one_array(texts)
+        small = array.nbytes < SMALL_BYTES
+        if self.engine == "reference" or (self.engine == "auto" and small):
+            return self._count_plainly(array)
+        return self._count_compiled(array)
+
+    def _count_plainly(self, texts: pa.Array) -> Mentions:
+        counts = np.zeros((len(texts), len(self.groups)), np.int32)
+        tokens = np.zeros(len(texts), np.int32)
+        simple = not self.vocabulary.phrases and not self.vocabulary.prefixes
+        for row, text in enumerate(texts.to_pylist()):
+            found = self.tokenize(text or "")
+            tokens[row] = len(found)
+            counts[row] = _count_words(self.vocabulary, found) if simple else self.vocabulary.count(found)
+        return Mentions(self.groups, counts, tokens)
+
+    def _count_compiled(self, texts: pa.Array) -> Mentions:
+        from askew.mentions.scan import NEEDS_REFERENCE
+
+        if self.tokenize is seyedsalehi:
+            texts = pa.array([strip_for_seyedsalehi(t or "") for t in texts.to_pylist()], pa.large_string())
+        counts = np.zeros((len(texts), len(self.groups)), np.int32)
+        tokens = np.zeros(len(texts), np.int32)
+        self._scan_in_threads(texts, counts, tokens)
+        handed_back = np.flatnonzero(tokens == NEEDS_REFERENCE)
+        if len(handed_back):
+            again = self._count_plainly(texts.take(pa.array(handed_back)))
+            counts[handed_back], tokens[handed_back] = again.counts, again.tokens
+        return Mentions(self.groups, counts, tokens)
+
+    def _scan_in_threads(self, texts: pa.Array, counts: Counts, tokens: Counts) -> None:
+        from askew.mentions.scan import READ_AHEAD, scan
+        from askew.mentions.tables import build_scan_tables, lower_table, word_table
+
+        if self._tables is None:
+            self._tables = build_scan_tables(self.vocabulary)
+        data, offsets = _bytes_of(texts)
+        # The Unicode tables take a tenth of a second to build: only where a text needs them.
+        plain = len(data) == 0 or int(data.max()) < 128
+        lower = np.zeros(1, np.int32) if plain else lower_table()
+        inside = np.zeros(1, np.uint8) if plain else word_table(self.tokenize is seyedsalehi)
+        tables = self._tables
+
+        def work(data: Any, starts: Any, ends: Any, a: int, b: int) -> None:
+            scan(
+                data, starts, ends, self.tokenize is blank, lower, inside,
+                tables.maybe, tables.slots, tables.entries, tables.texts, tables.edges, tables.prefixes,
+                counts[a:b], tokens[a:b],
+            )  # fmt: skip
+
+        # The scan reads whole blocks: the texts at the very end get a padded copy of their bytes.
+        safe = int(np.searchsorted(offsets[1:], len(data) - READ_AHEAD, side="right"))
+        tail = np.concatenate([data[offsets[safe] :], np.zeros(READ_AHEAD, np.uint8)])
+        work(tail, offsets[safe:-1] - offsets[safe], offsets[safe + 1 :] - offsets[safe], safe, len(texts))
+        cuts = np.linspace(0, safe, (self.threads if len(data) > SMALL_BYTES else 1) + 1).astype(int).tolist()
+        spans = list(pairwise(cuts))
+        if len(spans) == 1:
+            work(data, offsets[:safe], offsets[1 : safe + 1], 0, safe)
+            return
+        with ThreadPoolExecutor(len(spans)) as pool:
+            list(pool.map(lambda s: work(data, offsets[s[0] : s[1]], offsets[s[0] + 1 : s[1] + 1], *s), spans))
+
+
+def _tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:
+    if not isinstance(tokenizer, str):
+        return tokenizer
+    if tokenizer not in TOKENIZERS:
+        raise UnknownName("tokenizer", tokenizer, TOKENIZERS)
+    return TOKENIZERS[tokenizer]
+
+
+def _count_words(vocabulary: Vocabulary, tokens: list[str]) -> list[int]:
+    counts = [0] * len(vocabulary.groups)
+    masks = vocabulary.words
+    for mask in [masks[token] for token in tokens if token in masks]:
+        for group in range(len(counts)):
+            counts[group] += mask >> group & 1
+    return counts
+
+
+def _one_array(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return array.cast(pa.large_string()).fill_null("")
+
+
+def _bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.int64]]]:
+    buffers = texts.buffers()
+    offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+    return data[: int(offsets[-1])] if len(offsets) else data, offsets

@@ -1,0 +1,132 @@
+"""The arrays behind the compiled scan: a hash table of tokens, a trie of phrases, Unicode tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from askew.core.text import word_code_points
+from askew.mentions.vocabulary import Vocabulary
+
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_ALL_BITS = (1 << 64) - 1
+_CODE_POINTS = 0x110000
+# The two characters whose lower case is not one character for one: see the scan.
+_CONTEXT_SENSITIVE = (0x0130, 0x03A3)
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class ScanTables:
+    """What the scan reads; see ``askew.mentions.scan`` for the columns."""
+
+    maybe: _Array
+    slots: _Array
+    entries: _Array
+    texts: _Array
+    edges: _Array
+    prefixes: _Array
+
+
+class _Entries:
+    """Tokens and prefixes, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[bytes, bool], int] = {}
+
+    def number(self, text: str, prefix: bool = False) -> int:
+        return self.numbers.setdefault((text.encode(), prefix), len(self.numbers))
+
+
+def build_scan_tables(vocabulary: Vocabulary) -> ScanTables:
+    """Lay a vocabulary out as flat arrays."""
+    found = _Entries()
+    masks = {found.number(word): mask for word, mask in vocabulary.words.items()}
+    masks |= {found.number(prefix, True): mask for prefix, mask in vocabulary.prefixes.items()}
+    edges, roots = _build_trie(vocabulary, found.number)
+    slots, entries, texts = _build_table(found.numbers)
+    for entry in range(len(found.numbers)):
+        entries[entry, 4] = masks.get(entry, 0)
+        entries[entry, 5] = roots.get(entry, -1)
+    lengths = sorted({len(prefix.encode()) for prefix in vocabulary.prefixes})
+    return ScanTables(_build_filter(vocabulary), slots, entries, texts, edges, np.array(lengths, np.int64))
+
+
+def _build_filter(vocabulary: Vocabulary) -> _Array:
+    words = [0] * 1024
+    for word in [*vocabulary.words, *vocabulary.phrases]:
+        hashed = _key(word.encode()) * _MULTIPLIER & _ALL_BITS
+        words[hashed >> 54] |= 1 << (hashed >> 48 & 63)
+    return np.array(words, np.uint64)
+
+
+def _build_trie(vocabulary: Vocabulary, number: Callable[[str], int]) -> tuple[_Array, dict[int, int]]:
+    """Edges (from node, entry, to node, mask of the phrase that ends there) and the root of each first token."""
+    nodes: dict[tuple[int, int], int] = {}
+    masks: dict[int, int] = {}
+    roots: dict[int, int] = {}
+    for phrases in vocabulary.phrases.values():
+        for phrase, mask in phrases:
+            first, *rest = (number(token) for token in phrase)
+            node = roots.setdefault(first, -2 - first)
+            for entry in rest:
+                node = nodes.setdefault((node, entry), len(nodes))
+            masks[node] = mask
+    rows = [(start, entry, to, masks.get(to, 0)) for (start, entry), to in nodes.items()]
+    # A root must not look like "no phrase starts here" (-1) nor like another node.
+    renumbered = {root: len(nodes) + i for i, root in enumerate(roots.values())}
+    rows = [(renumbered.get(start, start), entry, to, mask) for start, entry, to, mask in rows]
+    edges = np.array(rows, np.int64).reshape(len(rows), 4)
+    return edges, {first: renumbered[root] for first, root in roots.items()}
+
+
+def _build_table(numbers: dict[tuple[bytes, bool], int]) -> tuple[_Array, _Array, _Array]:
+    """Open addressing on the first eight bytes; entries that share them are chained."""
+    size = 1 << max(6, (8 * max(len(numbers), 1)).bit_length())
+    slots = np.full((size, 2), _ALL_BITS, np.uint64)
+    entries = np.zeros((max(len(numbers), 1), 6), np.int64)
+    texts = bytearray()
+    for (text, prefix), entry in numbers.items():
+        key = _key(text)
+        slot = (key * _MULTIPLIER & _ALL_BITS) >> 20 & (size - 1)
+        while slots[slot, 1] != _ALL_BITS and slots[slot, 0] != key:
+            slot = (slot + 1) & (size - 1)
+        following = -1 if slots[slot, 1] == _ALL_BITS else int(slots[slot, 1])
+        entries[entry, :4] = (following, len(texts), len(text), prefix)
+        texts += text
+        slots[slot] = (key, entry)
+    return slots, entries, np.frombuffer(bytes(texts) or b"\0", np.uint8)
+
+
+def _key(text: bytes) -> int:
+    """As the scan has it: the first eight bytes, folded, moved to the upper end where there are fewer."""
+    start = bytes(byte | 0x20 for byte in text[:8])
+    return int.from_bytes(start, "little") << (64 - 8 * len(start))
+
+
+@cache
+def lower_table() -> _Array:
+    """Lower case by code point; -1 where it depends on context."""
+    lower = np.arange(_CODE_POINTS, dtype=np.int32)
+    for point in range(0x20000):
+        lowered = chr(point).lower()
+        if len(lowered) == 1:
+            lower[point] = ord(lowered)
+    lower[list(_CONTEXT_SENSITIVE)] = -1
+    return lower
+
+
+@cache
+def word_table(python_rule: bool) -> _Array:
+    """Which code points are inside a word: askew's rule, or Python's ``\\w``."""
+    table = np.zeros(_CODE_POINTS, np.uint8)
+    if python_rule:
+        points = [p for p in range(0x40000) if chr(p).isalnum() or p == ord("_")]
+    else:
+        points = sorted(word_code_points())
+    table[points] = 1
+    return table

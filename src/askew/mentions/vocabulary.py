@@ -1,0 +1,85 @@
+"""A lexicon as a tokenizer sees it: single tokens, phrases of several tokens, prefixes.
+
+Matching rule, the same for every path: at each token the longest phrase wins and its tokens are used
+up; otherwise the shortest matching prefix term; otherwise the token itself. A term counts once for
+each group it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from askew.core.errors import DataError
+from askew.core.lexicon import Lexicon
+from askew.core.text import Tokenizer
+
+MAX_GROUPS = 32
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Masks have one bit per group, in the order of ``groups``."""
+
+    groups: tuple[str, ...]
+    words: dict[str, int] = field(default_factory=dict)
+    phrases: dict[str, list[tuple[tuple[str, ...], int]]] = field(default_factory=dict)
+    prefixes: dict[str, int] = field(default_factory=dict)
+
+    def match(self, tokens: Sequence[str], at: int) -> tuple[int, int]:
+        """The mask of the term at this token (0 if none) and how many tokens it uses up."""
+        token = tokens[at]
+        for phrase, mask in self.phrases.get(token, ()):
+            if tuple(tokens[at : at + len(phrase)]) == phrase:
+                return mask, len(phrase)
+        if self.prefixes:
+            for end in range(1, len(token) + 1):
+                if token[:end] in self.prefixes:
+                    return self.prefixes[token[:end]], 1
+        return self.words.get(token, 0), 1
+
+    def count(self, tokens: Sequence[str]) -> list[int]:
+        """How often the tokens name each group: the reference for every faster path."""
+        counts = [0] * len(self.groups)
+        at = 0
+        while at < len(tokens):
+            mask, used = self.match(tokens, at)
+            if mask:
+                for group in range(len(counts)):
+                    counts[group] += mask >> group & 1
+            at += used
+        return counts
+
+
+def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> Vocabulary:
+    """See each term as the tokenizer would see it in a text."""
+    if len(lexicon.groups) > MAX_GROUPS:
+        raise DataError(f"lexicon {lexicon.name!r}: at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
+    vocabulary = Vocabulary(lexicon.group_names)
+    for bit, terms in enumerate(lexicon.groups.values()):
+        for term in terms:
+            _add(vocabulary, term, 1 << bit, [t for t in tokenize(term.rstrip("*")) if t], lexicon, tokenizer_name)
+    for start, phrases in vocabulary.phrases.items():
+        vocabulary.phrases[start] = sorted(_merge(phrases).items(), key=lambda item: (-len(item[0]), item[0]))
+    return vocabulary
+
+
+def _add(vocabulary: Vocabulary, term: str, bit: int, tokens: list[str], lexicon: Lexicon, tokenizer_name: str) -> None:
+    where = f"lexicon {lexicon.name!r}: the term {term!r}"
+    if not tokens:
+        raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r} and could never be found")
+    if term.endswith("*"):
+        if len(tokens) > 1:
+            raise DataError(f"{where} is a prefix of several tokens; a prefix must be one token")
+        vocabulary.prefixes[tokens[0]] = vocabulary.prefixes.get(tokens[0], 0) | bit
+    elif len(tokens) > 1:
+        vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), bit))
+    else:
+        vocabulary.words[tokens[0]] = vocabulary.words.get(tokens[0], 0) | bit
+
+
+def _merge(phrases: list[tuple[tuple[str, ...], int]]) -> dict[tuple[str, ...], int]:
+    merged: dict[tuple[str, ...], int] = {}
+    for phrase, mask in phrases:
+        merged[phrase] = merged.get(phrase, 0) | mask
+    return merged

@@ -1,0 +1,112 @@
+"""The shapes of plugins. No base classes: any object of the right shape will do.
+
+A plugin is announced by an entry point in the group ``askew.<kind>``, for instance::
+
+    [project.entry-points."askew.measure"]
+    MyMeasure = "my_package.my_module:MyMeasure"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from askew.core.errors import DataError
+from askew.core.measure import Direction, Measure, Value
+from askew.core.ranking import Floats, Ints, Rankings
+
+KINDS = ("measure", "tokenizer", "stage")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a measure: its default, what it may be, and what it means."""
+
+    default: Value | None
+    about: str
+    choices: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class DocMentions:
+    """Mentions of each group by document ordinal; ``known`` says which documents have a text."""
+
+    groups: tuple[str, ...]
+    counts: npt.NDArray[np.int32]
+    tokens: npt.NDArray[np.int32]
+    known: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Judgements by query row: the documents judged for row i are ``docs[offsets[i]:offsets[i + 1]]``.
+
+    ``judged`` is False for queries that have no judgement at all.
+    """
+
+    offsets: Ints
+    docs: Ints
+    relevance: Ints
+    judged: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a measure may read. What is not there raises when asked for; it never counts as zero."""
+
+    run_name: str
+    doc_ids: pa.Array
+    rankings: Mapping[str, Rankings]
+    find_mentions: Callable[[str, str, str], DocMentions] | None = None
+    judgements: Judged | None = None
+    background: Rankings | None = None
+
+    def ranked(self, order: str) -> Rankings:
+        """The rankings under an order rule."""
+        return self.rankings[order]
+
+    def mentions(self, lexicon: str, tokens: str, overlap: str = "all") -> DocMentions:
+        """Mentions counted with a lexicon and a tokenizer."""
+        if self.find_mentions is None:
+            raise DataError("measures of lean need the texts: give the documents with --docs")
+        return self.find_mentions(lexicon, tokens, overlap)
+
+
+@runtime_checkable
+class MeasureFamily(Protocol):
+    """All measures of one name: what can be set, what is read, which way is better, how to score.
+
+    ``score`` gives one value per query of ``inputs.ranked(order)``, and NaN where the measure is not
+    defined for a query and leaving it out is what the parameters say.
+    """
+
+    name: str
+    about: str
+    positional: tuple[str, ...]
+    parameters: Mapping[str, Parameter]
+    reads: frozenset[str]
+
+    def direction(self, measure: Measure) -> Direction:
+        """Which way is better."""
+
+    def score(self, measure: Measure, inputs: Inputs) -> Floats:
+        """One value per query."""
+
+
+@runtime_checkable
+class Stage(Protocol):
+    """One kind of step: a table in, a table out, every row accounted for."""
+
+    name: str
+    version: int
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the result depends on besides its input, as JSON values."""
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """The output for these rows, and how many rows were dropped, by reason."""

@@ -1,0 +1,1 @@
+"""The story, one short file per stage: where readers, counters, measures and the store come together."""

@@ -1,0 +1,153 @@
+"""From files to columns: one list of documents for all runs, and everything else by its ordinals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Rankings, order_by_score
+from askew.corpora.runs import RunFile, read_run
+from askew.plugins.kinds import Judged
+
+RunLike: TypeAlias = str | Path | RunFile | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
+
+
+def as_run(run: RunLike, name: str, form: str, published: bool) -> RunFile:
+    """A run from a file, or from what a program has in memory."""
+    if isinstance(run, RunFile):
+        return run
+    if isinstance(run, str | Path):
+        return read_run(Path(run), form, published)
+    if isinstance(run, Mapping):
+        rows = [(query, doc, score) for query, docs in run.items() for doc, score in docs.items()]
+        run = pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+    frame = pl.DataFrame(pl.from_arrow(run)) if isinstance(run, pa.Table) else run
+    missing = {"query_id", "doc_id", "score"} - set(frame.columns)
+    if missing or frame.height == 0:
+        raise DataError(
+            f"run {name}: expected rows with query_id, doc_id, score; found {frame.height} with {frame.columns}"
+        )
+    lines = frame.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64))
+    if lines["score"].is_nan().any() or lines["score"].null_count():
+        raise DataError(f"run {name}: a score is not a number")
+    return RunFile(name, lines.with_row_index("line", offset=1).with_columns(rank=pl.lit(None, pl.String)))
+
+
+@dataclass
+class Universe:
+    """All documents anybody ranks or judges, in the order of their bytes: the ordinal also breaks ties."""
+
+    doc_ids: pa.Array
+    _frame: pl.DataFrame = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids = pl.Series("doc_id", pl.from_arrow(self.doc_ids))
+        self._frame = pl.DataFrame({"doc_id": ids, "doc": np.arange(len(ids), dtype=np.int64)})
+
+    @classmethod
+    def of(cls, frames: Iterable[pl.DataFrame]) -> Universe:
+        """The documents of these tables."""
+        ids = pl.concat([frame["doc_id"] for frame in frames]).unique().sort()
+        return cls(ids.to_arrow().cast(pa.string()))
+
+    def ordinals(self, frame: pl.DataFrame) -> npt.NDArray[np.int64]:
+        """The ordinal of each row's document."""
+        return (
+            frame.select("doc_id").join(self._frame, on="doc_id", how="left", maintain_order="left")["doc"].to_numpy()
+        )
+
+    def rankings(self, run: RunFile, order: str) -> Rankings:
+        """The run as rankings, queries in the order of their first line."""
+        lines = run.lines
+        queries = lines["query_id"].unique(maintain_order=True)
+        rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
+        row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
+        docs = self.ordinals(lines)
+        if order == "score":
+            sequence = order_by_score(row, lines["score"].cast(pl.Float64).to_numpy(), docs)
+        else:
+            sequence = np.argsort(row, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
+        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence])
+
+    def judged(self, qrels: pl.DataFrame, rankings: Rankings) -> Judged:
+        """The judgements of the queries of a run, row by row."""
+        rows = pl.DataFrame({
+            "query_id": pl.Series(pl.from_arrow(rankings.query_ids)),
+            "row": np.arange(len(rankings), dtype=np.int64),
+        })  # fmt: skip
+        found = (
+            qrels.with_columns(doc=pl.Series(self.ordinals(qrels)))
+            .join(rows, on="query_id", how="inner")
+            .sort("row", "doc")
+        )
+        counts = np.bincount(found["row"].to_numpy(), minlength=len(rankings))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return Judged(offsets, found["doc"].to_numpy(), found["relevance"].to_numpy().astype(np.int64), counts > 0)
+
+
+def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
+    """The part of a run that belongs to these queries; what the run lacks is noted."""
+    present = set(run.lines["query_id"].unique().to_list())
+    absent = [query for query in wanted if query not in present]
+    kept = run.lines.filter(pl.col("query_id").is_in(wanted))
+    if kept.height == 0:
+        raise DataError(f"run {run.name}: none of the {len(wanted)} queries asked for is in it")
+    notes = list(run.notes)
+    if absent:
+        notes.append(
+            f"{run.name}: {len(absent)} of {len(wanted)} queries asked for are not in the run, such as {absent[0]!r}"
+        )
+    left = len(present) - kept["query_id"].n_unique()
+    if left:
+        notes.append(f"{run.name}: {left} queries of the run were not asked for and are left out")
+    return RunFile(run.name, kept, notes)
+
+
+def note_on_ranks(run: RunFile) -> str | None:
+    """trec_eval ignores the rank column; where it tells another story than the scores, say so."""
+    lines = run.lines
+    if lines["rank"].null_count() == lines.height:
+        return None
+    ranked = lines.select(
+        "query_id", rank=pl.col("rank").cast(pl.Float64, strict=False), score=pl.col("score").cast(pl.Float64)
+    )
+    ranked = ranked.drop_nulls().sort("query_id", "rank", maintain_order=True)
+    rises = ranked.with_columns(rise=pl.col("score").cast(pl.Float32).diff().over("query_id"))
+    wrong = rises.filter(pl.col("rise") > 0)["query_id"].n_unique()
+    if wrong == 0:
+        return None
+    return (
+        f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
+        "ordered by score, as trec_eval does (--order file keeps the order of the lines)"
+    )
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Run names that can head a column; two of the same name would be mixed up."""
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ConfigError(f"two runs are called {sorted(twice)[0]!r}: rename one, the table needs different names")
+    return names
+
+
+def as_documents(docs: Any) -> Iterable[pa.Table] | None:
+    """Documents from memory as tables; None when they are a path."""
+    if isinstance(docs, str | Path):
+        return None
+    if isinstance(docs, Mapping):
+        table = pa.table({"doc_id": list(map(str, docs)), "text": pa.array(list(docs.values()), pa.large_string())})
+        return [table]
+    if isinstance(docs, pl.DataFrame):
+        docs = docs.to_arrow()
+    if isinstance(docs, pa.Table):
+        return [docs]
+    raise ConfigError("docs must be a path, a mapping of id to text, a polars DataFrame or an Arrow table")

@@ -1,0 +1,70 @@
+"""Set up and run askew from a checkout, with nothing but Python: ``python3 tasks.py demo`` or ``test``.
+
+It makes a virtual environment in .venv, installs askew there with the versions of constraints.txt, and
+runs what is asked for. People and continuous integration use the same commands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+
+CHECKS = (
+    [PYTHON, "-m", "ruff", "check", "."],
+    [PYTHON, "-m", "ruff", "format", "--check", "."],
+    [PYTHON, "-m", "mypy"],
+    [BIN / "lint-imports", "--no-cache"],
+    [PYTHON, "-m", "pytest", "-n", "2"],
+)
+
+
+def run(command: list[str | Path]) -> None:
+    """Run a command here; stop with its exit code when it fails."""
+    words = [str(word) for word in command]
+    print("$ " + " ".join(Path(words[0]).name if i == 0 else word for i, word in enumerate(words)), flush=True)
+    code = subprocess.run(words, cwd=ROOT, check=False).returncode
+    if code:
+        sys.exit(code)
+
+
+def install(extras: str) -> None:
+    """Install askew with these extras, unless exactly that is installed already."""
+    wanted = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
+    mark = hashlib.sha256(b"\0".join([*wanted, extras.encode()])).hexdigest()
+    stamp = VENV / ".askew-installed"
+    if stamp.exists() and stamp.read_text() == mark and PYTHON.exists():
+        return
+    if not PYTHON.exists():
+        venv.create(VENV, with_pip=True)
+    pip: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "-c", "constraints.txt", "-e", f".{extras}"])
+    stamp.write_text(mark)
+
+
+def main(arguments: list[str]) -> None:
+    """``demo`` or ``test``; what follows ``test`` goes to pytest."""
+    if arguments[:1] == ["demo"]:
+        install("")
+        run([BIN / "askew", "demo", *arguments[1:]])
+    elif arguments[:1] == ["test"]:
+        install("[test]")
+        if arguments[1:]:
+            run([PYTHON, "-m", "pytest", *arguments[1:]])
+            return
+        for check in CHECKS:
+            run(list(check))
+    else:
+        sys.exit("usage: python3 tasks.py demo | test [pytest arguments]")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
