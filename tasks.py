@@ -18,7 +18,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
-CHECKS = (
+CHECKS: tuple[list[str | Path], ...] = (
     [PYTHON, "-m", "ruff", "check", "."],
     [PYTHON, "-m", "ruff", "format", "--check", "."],
     [PYTHON, "-m", "mypy"],
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> None:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
             return
         for check in CHECKS:
-            run(list(check))
+            run(check)
     else:
         sys.exit("usage: python3 tasks.py demo | test [pytest arguments]")
 

@@ -79,7 +79,9 @@ def split_measures(text: str) -> list[str]:
 
 
 def _show(value: Value) -> str:
-    return repr(value)
+    if not isinstance(value, str):
+        return repr(value)
+    return f'"{value}"' if "'" in value else f"'{value}'"
 
 
 class _Parser:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import Floats
+from askew.core.ranking import Floats, sum_rows
 from askew.measures.common import lean_of, lean_parameters, mentions_for, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
@@ -94,7 +94,7 @@ class _ARaB(_Running):
 
     @staticmethod
     def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
-        return np.where(lengths > 0, running.sum(axis=1) / np.maximum(lengths, 1), np.nan)
+        return np.where(lengths > 0, sum_rows(running) / np.maximum(lengths, 1), np.nan)
 
 
 RaB = _RaB()

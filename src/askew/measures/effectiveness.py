@@ -14,7 +14,7 @@ import numpy as np
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import ORDERS, Floats, Ints, Rankings
+from askew.core.ranking import ORDERS, Floats, Ints, Rankings, sum_rows
 from askew.measures.common import number, rounded, text
 from askew.plugins.kinds import Inputs, Judged, Parameter
 
@@ -114,7 +114,7 @@ def columnar(measure: Measure, rankings: Rankings, judged: Judged, _inputs: Inpu
             values[part] = np.where(hits.any(axis=1), 1.0 / (first + 1), 0.0)
         else:
             precision = np.cumsum(hits, axis=1) / np.arange(1, docs.shape[1] + 1)
-            summed = np.cumsum(np.where(hits, precision, 0.0), axis=1)[:, -1]
+            summed = sum_rows(np.where(hits, precision, 0.0))
             values[part] = summed / np.maximum(totals[part], 1)
     return values
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import Floats, Ints, Rankings
+from askew.core.ranking import Floats, Ints, Rankings, sum_rows
 from askew.measures.common import lean_parameters, mentions_for, number, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
@@ -165,7 +165,7 @@ def _reached(
     rankings = with_texts(measure, inputs, ranked, known, measure.cutoff)
     values = np.zeros(len(rankings))
     for rows, docs in rankings.blocks(measure.cutoff):
-        values[rows] = neutral[docs] @ _discounts(docs.shape[1])
+        values[rows] = sum_rows(neutral[docs] * _discounts(docs.shape[1]))
     return values
 
 
@@ -174,7 +174,7 @@ def _best(rankings: Rankings, neutral: Floats, k: int | None) -> Floats:
     values = np.zeros(len(rankings))
     for rows, docs in rankings.blocks(None):
         best = -np.sort(-neutral[docs], axis=1)[:, :k]
-        values[rows] = best @ _discounts(best.shape[1])
+        values[rows] = sum_rows(best * _discounts(best.shape[1]))
     return values
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import Floats
+from askew.core.ranking import Floats, sum_rows
 from askew.measures.common import lean_of, lean_parameters, mentions_for, number, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
@@ -46,7 +46,7 @@ class _LexiconShare:
         values = np.full(len(rankings), 0.0 if text(measure, "empty") == "zero" else np.nan)
         for rows, docs in rankings.blocks(measure.cutoff):
             found = (docs >= 0).sum(axis=1)
-            means = lean[docs].sum(axis=1) / np.maximum(found, 1)
+            means = sum_rows(lean[docs]) / np.maximum(found, 1)
             values[rows] = np.where(found > 0, means, values[rows])
         values = values * number(measure, "scale")
         return rounded(measure, np.abs(values) if text(measure, "sign") == "abs" else values)

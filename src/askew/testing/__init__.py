@@ -1,0 +1,1 @@
+"""For plugin authors: the tests that askew's own plugins pass."""

@@ -1,0 +1,292 @@
+"""The guarantees of the store, each tried for real."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from crashing_job import ROWS, Texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askew.core.errors import ConfigError, StageError, StoreError
+from askew.engine.plan import Plan, Step
+from askew.engine.run import FinishedStep, run_step
+from askew.engine.store import Store
+from askew.stages.annotate import Annotate
+from askew.testing.contracts import check_stage
+
+JOB = Path(__file__).parent / "crashing_job.py"
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Everything that belongs to the result; provenance says when and where, and may differ."""
+    return {
+        str(p.relative_to(root)): p.read_bytes()
+        for p in sorted(root.rglob("*"))
+        if p.is_file() and ".locks" not in p.parts and p.name != "provenance.json"
+    }
+
+
+def rows_of(store: Store) -> pa.Table:
+    (manifest,) = store.steps()
+    return pa.concat_tables(store.read(manifest))
+
+
+class Keep:
+    """Keeps the even numbers; drops the odd ones by reason."""
+
+    name = "keep"
+    version = 1
+
+    def __init__(self, offset=0):
+        self.offset = offset
+        self.calls = 0
+
+    def settings(self):
+        return {"offset": self.offset}
+
+    def run(self, rows):
+        self.calls += 1
+        kept = [x for x in rows["x"].to_pylist() if x % 2 == 0]
+        return pa.table({"x": [x + self.offset for x in kept]}), {"odd": rows.num_rows - len(kept)}
+
+
+class Numbers:
+    """A source of n numbers in uneven batches."""
+
+    def __init__(self, n, cuts=(3, 10)):
+        self.n, self.cuts, self.key = n, cuts, f"numbers-{n}"
+
+    def batches(self):
+        edges = [0, *[c for c in self.cuts if c < self.n], self.n]
+        for a, b in pairwise(edges):
+            yield pa.table({"x": pa.array(range(a, b), pa.int64())})
+
+
+def test_after_kill_9_at_random_moments_the_same_command_finishes_with_identical_bytes(tmp_path):
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    subprocess.run([sys.executable, JOB, calm, "7"], check=True)
+    rng = random.Random(20)
+    killed = 0
+    for _ in range(60):
+        process = subprocess.Popen([sys.executable, JOB, rough, "7", "0.02"])
+        # Somewhere between the start, before anything is written, and a few parts further on.
+        until = len(list(rough.rglob("part-*"))) + rng.randint(0, 9)
+        while process.poll() is None and len(list(rough.rglob("part-*"))) < until:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.04))
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed += 1
+    assert (rough / next(calm.glob("mentions-*")).name / "manifest.json").exists()
+    assert killed >= 5
+    assert contents(rough) == contents(calm)
+
+
+def test_a_step_that_is_finished_is_not_run_again(tmp_path):
+    store, stage = Store(tmp_path), Keep()
+    first = run_step(store, "evens", stage, Numbers(20), shard_rows=6)
+    again = run_step(store, "evens", stage, Numbers(20), shard_rows=6)
+    assert first.ran
+    assert not again.ran
+    assert stage.calls == 4
+    assert again.manifest == first.manifest
+
+
+def test_every_row_in_is_out_or_dropped_by_reason(tmp_path):
+    manifest = run_step(Store(tmp_path), "evens", Keep(), Numbers(21), shard_rows=6).manifest
+    assert (manifest.rows_in, manifest.rows_out, manifest.dropped) == (21, 11, {"odd": 10})
+    totals = json.loads((tmp_path / f"evens-{manifest.key}" / "manifest.json").read_text())["totals"]
+    assert totals == {"rows_in": 21, "rows_out": 11, "dropped": {"odd": 10}}
+
+
+def test_a_stage_that_loses_rows_is_stopped_and_named(tmp_path):
+    class Loses(Keep):
+        name = "loses"
+
+        def run(self, rows):
+            return rows.slice(1), {}
+
+    with pytest.raises(StageError, match="'loses' lost rows: 5 in, 4 kept"):
+        run_step(Store(tmp_path), "x", Loses(), Numbers(5))
+    assert Store(tmp_path).steps() == []
+
+
+def test_a_stage_may_make_several_rows_of_one_if_it_says_which_it_used(tmp_path):
+    class Doubles(Keep):
+        name = "doubles"
+
+        def rows_used(self, table):
+            return table.num_rows // 2
+
+        def run(self, rows):
+            return pa.concat_tables([rows, rows]), {}
+
+    manifest = run_step(Store(tmp_path), "x", Doubles(), Numbers(5)).manifest
+    assert (manifest.rows_in, manifest.rows_out) == (5, 10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 40), st.integers(1, 45), st.integers(1, 45), st.lists(st.integers(0, 12), max_size=4), st.randoms()
+)
+def test_going_on_with_another_shard_size_loses_nothing(tmp_path_factory, n, first, second, cuts, rng):
+    root = tmp_path_factory.mktemp("store")
+    store = Store(root)
+    source = Numbers(n, tuple(sorted(set(cuts) - {0})))
+    manifest = run_step(store, "evens", Keep(), source, shard_rows=first).manifest
+    folder = root / f"evens-{manifest.key}"
+    (folder / "manifest.json").unlink()
+    for part in sorted(folder.glob("part-*")):
+        if rng.random() < 0.5:
+            part.unlink()
+    again = run_step(store, "evens", Keep(), source, shard_rows=second).manifest
+    assert again.rows_in == n
+    assert [x for t in store.read(again) for x in t["x"].to_pylist()] == [x for x in range(n) if x % 2 == 0]
+    shutil.rmtree(root)
+
+
+def test_the_size_of_a_shard_does_not_change_the_rows(tmp_path):
+    for size in (1, 7, 1000):
+        run_step(Store(tmp_path / str(size)), "mentions", Annotate(), Texts(), shard_rows=size)
+    tables = [rows_of(Store(tmp_path / str(size))) for size in (1, 7, 1000)]
+    assert tables[0].num_rows == ROWS
+    assert tables[0].combine_chunks() == tables[1].combine_chunks() == tables[2].combine_chunks()
+
+
+@pytest.mark.parametrize("where", [10, -10])
+def test_a_damaged_part_of_a_finished_step_is_an_error(tmp_path, where):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest
+    part = tmp_path / f"evens-{manifest.key}" / manifest.parts[1].file
+    data = bytearray(part.read_bytes())
+    data[where] ^= 1
+    part.write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="damaged"):
+        list(store.read(manifest))
+
+
+def test_a_part_that_is_cut_short_or_gone_is_an_error(tmp_path):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest
+    part = tmp_path / f"evens-{manifest.key}" / manifest.parts[0].file
+    part.write_bytes(part.read_bytes()[:-5])
+    with pytest.raises(StoreError, match="damaged"):
+        list(store.read(manifest))
+    part.unlink()
+    with pytest.raises(StoreError, match="cannot be read"):
+        list(store.read(manifest))
+
+
+def test_a_damaged_part_of_an_unfinished_step_is_an_error_not_a_shorter_result(tmp_path):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest
+    folder = tmp_path / f"evens-{manifest.key}"
+    (folder / "manifest.json").unlink()
+    part = folder / manifest.parts[0].file
+    part.write_bytes(part.read_bytes()[:50])
+    with pytest.raises(StoreError, match="damaged"):
+        run_step(store, "evens", Keep(), Numbers(20), shard_rows=6)
+
+
+def test_a_damaged_manifest_is_an_error(tmp_path):
+    manifest = run_step(Store(tmp_path), "evens", Keep(), Numbers(20)).manifest
+    path = tmp_path / f"evens-{manifest.key}" / "manifest.json"
+    path.write_text(path.read_text()[:40])
+    with pytest.raises(StoreError, match="manifest is damaged"):
+        run_step(Store(tmp_path), "evens", Keep(), Numbers(20))
+
+
+def test_what_a_killed_writer_left_half_written_is_cleared_away(tmp_path):
+    store = Store(tmp_path)
+    with store.writing("evens", "k") as writer:
+        (writer.folder / ".writing-1-part").write_bytes(b"half")
+    with store.writing("evens", "k") as writer:
+        assert list(writer.folder.iterdir()) == []
+
+
+def test_two_writers_of_one_step_are_kept_apart(tmp_path):
+    store = Store(tmp_path)
+    with store.writing("evens", "k"), pytest.raises(StoreError, match="another process"), store.writing("evens", "k"):
+        pass
+
+
+def test_an_input_that_grew_shorter_is_noticed(tmp_path):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest
+    (tmp_path / f"evens-{manifest.key}" / "manifest.json").unlink()
+    shorter = Numbers(9)
+    shorter.key = "numbers-20"
+    with pytest.raises(StoreError, match="answer for 20 rows, the input has 9"):
+        run_step(store, "evens", Keep(), shorter, shard_rows=6)
+
+
+def test_the_same_plan_again_runs_nothing_and_a_changed_setting_reruns_only_what_lies_below(tmp_path):
+    def plan(offset):
+        return Plan(
+            {"numbers": Numbers(12)},
+            [Step("a", Keep(), "numbers"), Step("b", Keep(offset), "a"), Step("c", Keep(), "b")],
+        )
+
+    store = Store(tmp_path)
+    assert [o.ran for o in plan(0).run(store).values()] == [True, True, True]
+    assert [o.ran for o in plan(0).run(store).values()] == [False, False, False]
+    assert [o.ran for o in plan(2).run(store).values()] == [False, True, True]
+
+
+def test_the_keys_of_a_plan_are_known_before_it_runs(tmp_path):
+    plan = Plan({"numbers": Numbers(12)}, [Step("a", Keep(), "numbers"), Step("b", Keep(4), "a")])
+    keys = plan.keys()
+    outcomes = plan.run(Store(tmp_path))
+    assert keys == {name: outcome.manifest.key for name, outcome in outcomes.items()}
+
+
+def test_a_plan_with_a_wrong_wire_fails_before_anything_runs():
+    with pytest.raises(ConfigError, match="did you mean 'numbers'"):
+        Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "number")])
+    with pytest.raises(ConfigError, match="two things called 'a'"):
+        Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "numbers"), Step("a", Keep(), "numbers")])
+    with pytest.raises(ConfigError, match="stands above"):
+        Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "b"), Step("b", Keep(), "a")])
+
+
+def test_a_finished_step_is_a_source(tmp_path):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(8)).manifest
+    source = FinishedStep(store, manifest)
+    assert source.key == manifest.key
+    assert [x for t in source.batches() for x in t["x"].to_pylist()] == [0, 2, 4, 6]
+
+
+def test_an_empty_input_makes_an_empty_finished_step(tmp_path):
+    manifest = run_step(Store(tmp_path), "evens", Keep(), Numbers(0)).manifest
+    assert manifest.rows_in == manifest.rows_out == 0
+
+
+def test_parts_are_ordinary_parquet(tmp_path):
+    manifest = run_step(Store(tmp_path), "evens", Keep(), Numbers(8)).manifest
+    assert pq.read_table(tmp_path / f"evens-{manifest.key}" / manifest.parts[0].file)["x"].to_pylist() == [0, 2, 4, 6]
+
+
+def test_annotate_keeps_the_contract_of_stages():
+    check_stage(Annotate(), pa.concat_tables(Texts().batches()))
+
+
+def test_digests_are_remembered_until_the_file_changes(tmp_path):
+    store, path = Store(tmp_path / "s"), tmp_path / "x"
+    path.write_text("one")
+    first = store.digest(path)
+    assert store.digest(path) == first
+    path.write_text("other")
+    assert store.digest(path) != first

@@ -1,0 +1,184 @@
+"""The presets do what the published scripts do, where what they do is a value; else a clear error."""
+
+from math import log
+
+import pytest
+
+import askew
+from askew.core.errors import DataError
+from askew.measures.catalogue import presets
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def score(tmp_path, preset, run, docs, measures, qrels=None, background=None, **options):
+    paths = {"run": write(tmp_path / "r.run", run), "docs": write(tmp_path / "d.tsv", docs)}
+    if qrels is not None:
+        options["qrels"] = write(tmp_path / "q.txt", qrels)
+    if background is not None:
+        options["background"] = write(tmp_path / "b.run", background)
+    report = askew.measure([paths["run"]], paths["docs"], preset=preset, measures=measures, **options)
+    return report, report.to_dict(per_query=True)["runs"][0]
+
+
+def lines(query, *docs):
+    return "".join(f"{query} Q0 {doc} {rank} {100 - rank} tag\n" for rank, doc in enumerate(docs, start=1))
+
+
+class TestRekabsaz2020:
+    def test_punctuation_stays_attached_and_possessives_do_not_count(self, tmp_path):
+        docs = "1\the, man's he said\n"
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1), docs, ["ARaB(tc)@5"])
+        assert run["per_query"]["7"]["ARaB(tc)@5"] == 1.0
+
+    def test_only_the_blank_splits(self, tmp_path):
+        docs = "1\the\u00a0she he  he\n"
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1), docs, ["ARaB(tc)@5"])
+        assert run["per_query"]["7"]["ARaB(tc)@5"] == 2.0
+
+    def test_the_small_list_knows_no_wife_and_positive_is_male(self, tmp_path):
+        docs = "1\twife queen he\n2\tshe her\n"
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1, 2), docs, ["ARaB(tf)@5"])
+        assert run["per_query"]["7"]["ARaB(tf)@5"] == pytest.approx((log(2) + (log(2) - log(3)) / 2) / 2)
+
+    def test_the_order_of_the_lines_is_the_ranking_whatever_the_scores_say(self, tmp_path):
+        run_text = "7 Q0 1 9 0.1 t\n7 Q0 2 8 0.9 t\n"
+        _, run = score(tmp_path, "rekabsaz2020", run_text, "1\the\n2\tshe\n", ["ARaB(tc)@1"])
+        assert run["per_query"]["7"]["ARaB(tc)@1"] == 1.0
+
+    def test_a_document_without_magnitudes_is_an_error_where_the_original_crashes(self, tmp_path):
+        with pytest.raises(DataError, match="have no text"):
+            score(tmp_path, "rekabsaz2020", lines("7", 1, 2), "1\the\n", ["ARaB(tc)@5"])
+
+    def test_a_line_that_is_not_two_columns_is_an_empty_document(self, tmp_path):
+        docs = "1\the\tand more\n2\t\n3\n4\the\n"
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1, 2, 3, 4), docs, ["RaB(tc)@4"])
+        assert run["per_query"]["7"]["RaB(tc)@4"] == 0.25
+
+    def test_a_query_that_comes_back_starts_anew_and_this_is_told(self, tmp_path):
+        run_text = lines("7", 1) + lines("8", 1) + lines("7", 2)
+        report, run = score(tmp_path, "rekabsaz2020", run_text, "1\the\n2\tshe\n", ["RaB(tc)@5"])
+        assert run["per_query"]["7"]["RaB(tc)@5"] == -1.0
+        assert any("come back later" in note for note in report.notes)
+
+    def test_lines_of_five_or_seven_columns_are_left_out_and_this_is_told(self, tmp_path):
+        run_text = "7 Q0 2 1 9\n" + lines("7", 1) + "7 Q0 2 1 9 a b\n"
+        report, run = score(tmp_path, "rekabsaz2020", run_text, "1\the\n2\tshe\n", ["RaB(tc)@5"])
+        assert run["per_query"]["7"]["RaB(tc)@5"] == 1.0
+        assert any("2 lines are not 6 columns" in note for note in report.notes)
+
+    def test_a_word_of_both_lists_counts_as_female_for_arab_and_for_both_in_fairr(self, tmp_path):
+        words = write(tmp_path / "both.csv", "pat,m\nhe,m\npat,f\nshe,f\n")
+        docs = "1\tpat pat he\n"
+        args = (tmp_path, "rekabsaz2020", lines("7", 1), docs)
+        _, run = score(*args, ["ARaB(tc)@5", "FaiRR@1"], lexicon=str(words))
+        assert run["per_query"]["7"]["ARaB(tc)@5"] == 1 - 2
+        assert run["per_query"]["7"]["FaiRR@1"] == pytest.approx(1 - abs(2 - 3) / 5)
+
+    def test_neutralities_are_rounded_to_six_decimals(self, tmp_path):
+        docs = "1\the he he he he she she\n"  # 1 - 3/7 = 0.571428571...
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1), docs, ["FaiRR@5"])
+        assert run["per_query"]["7"]["FaiRR@5"] == 0.571429
+
+    def test_the_background_is_a_set_so_a_repeated_neutral_document_beats_the_ideal(self, tmp_path):
+        docs = "1\tx\n2\the he\n"
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1, 1), docs, ["NFaiRR@2"], background=lines("7", 1, 1, 2))
+        assert run["per_query"]["7"]["NFaiRR@2"] > 1
+
+    def test_queries_the_background_lacks_are_skipped_and_counted(self, tmp_path):
+        run_text = lines("7", 1) + lines("8", 1)
+        report, run = score(tmp_path, "rekabsaz2020", run_text, "1\tx\n", ["NFaiRR@5"], background=lines("7", 1))
+        assert run["measures"]["NFaiRR@5"]["n"] == 1
+        assert any("leaves out 1 of 2" in note for note in report.notes)
+
+    def test_an_ideal_of_zero_is_an_error_where_the_original_gives_nan(self, tmp_path):
+        with pytest.raises(DataError, match="nan"):
+            score(tmp_path, "rekabsaz2020", lines("7", 1), "1\the he\n", ["NFaiRR@5"], background=lines("7", 1))
+
+    def test_names_that_are_words_count_in_fairr_but_not_in_arab(self, tmp_path):
+        docs = "1\tParis madison\n"
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1), docs, ["ARaB(tc)@5", "FaiRR@5"])
+        assert run["per_query"]["7"] == {"ARaB(tc)@5": 0.0, "FaiRR@5": 0.0}
+
+
+class TestBigdeli2022:
+    def test_arab_uses_the_large_list(self, tmp_path):
+        docs = "1\tchristian\n"
+        _, run = score(tmp_path, "bigdeli2022", lines("7", 1), docs, ["ARaB(tc)@5"])
+        assert run["per_query"]["7"]["ARaB(tc)@5"] == 1.0
+
+    def test_queries_without_judgements_count_as_zero_and_the_denominator_is_the_run(self, tmp_path):
+        run_text = lines("7", 1, 2) + lines("8", 1)
+        _, run = score(tmp_path, "bigdeli2022", run_text, "1\tx\n2\tx\n", ["RR@10"], qrels="7 0 2 1\n9 0 1 1\n")
+        assert run["measures"]["RR@10"]["mean"] == pytest.approx((0.5 + 0) / 2)
+        assert run["measures"]["RR@10"]["n"] == 2
+
+    def test_a_run_that_lacks_a_query_of_the_first_is_an_error_where_the_original_crashes(self, tmp_path):
+        one = write(tmp_path / "one.run", lines("7", 1) + lines("8", 1))
+        two = write(tmp_path / "two.run", lines("7", 1))
+        docs = write(tmp_path / "d.tsv", "1\the\n")
+        with pytest.raises(DataError, match="'8'"):
+            askew.measure([one, two], docs, preset="bigdeli2022", measures="ARaB(tf)@5")
+
+
+class TestRefairmulate2025:
+    def test_arab_is_the_mean_of_absolute_running_means_rounded_to_four_decimals(self, tmp_path):
+        docs = "1\tshe\n2\the he\n"
+        _, run = score(tmp_path, "refairmulate2025", lines("7", 1, 2), docs, ["ARaB(tf)@10", "ARaB(tc)@10"])
+        expected = (log(2) + abs(-log(2) + log(3)) / 2) / 2
+        assert run["per_query"]["7"]["ARaB(tf)@10"] == round(expected, 4)
+        assert run["per_query"]["7"]["ARaB(tc)@10"] == (1 + 0.5) / 2
+
+    def test_unknown_documents_are_dropped_and_later_ones_move_up(self, tmp_path):
+        ranked = ["x"] * 0 + [f"u{i}" for i in range(10)] + ["1"]
+        _, run = score(tmp_path, "refairmulate2025", lines("7", *ranked), "1\the\n", ["ARaB(tc)@10"])
+        assert run["per_query"]["7"]["ARaB(tc)@10"] == 1.0
+
+    def test_a_query_with_no_known_document_gets_no_arab_at_all(self, tmp_path):
+        run_text = lines("7", 1) + lines("8", "ghost")
+        _, run = score(tmp_path, "refairmulate2025", run_text, "1\the\n", ["ARaB(tc)@10", "LIWC@10"])
+        assert run["measures"]["ARaB(tc)@10"]["n"] == 1
+        assert "ARaB(tc)@10" not in run["per_query"]["8"]
+        assert run["per_query"]["8"]["LIWC@10"] == 0.0
+
+    def test_liwc_averages_the_known_among_the_first_without_moving_others_up(self, tmp_path):
+        ranked = ["ghost", *[str(i) for i in range(1, 11)]]
+        docs = "".join(f"{i}\the x\n" for i in range(1, 10)) + "10\tshe she\n"
+        _, run = score(tmp_path, "refairmulate2025", lines("7", *ranked), docs, ["LIWC@10"])
+        assert run["per_query"]["7"]["LIWC@10"] == 50.0
+
+    def test_an_unknown_document_is_silently_neutral_in_fairr(self, tmp_path):
+        _, run = score(tmp_path, "refairmulate2025", lines("7", "ghost"), "1\tx\n", ["FaiRR@10", "NFaiRR@10"])
+        assert run["per_query"]["7"] == {"FaiRR@10": 1.0, "NFaiRR@10": 1.0}
+
+    def test_nfairr_is_against_the_run_itself_and_leaves_zero_ideals_out(self, tmp_path):
+        run_text = lines("7", 1, 2) + lines("8", 1)
+        _, run = score(tmp_path, "refairmulate2025", run_text, "1\the he\n2\tx\n", ["NFaiRR@10"])
+        assert run["per_query"]["7"]["NFaiRR@10"] == round(1 / 1.584962500721156, 4)
+        assert run["measures"]["NFaiRR@10"]["n"] == 1
+
+    def test_a_query_without_judgements_is_zero_and_means_have_five_decimals(self, tmp_path):
+        run_text = lines("7", 1, 2, 3) + lines("8", 1) + lines("9", 1)
+        _, run = score(tmp_path, "refairmulate2025", run_text, "1\tx\n2\tx\n3\tx\n", ["RR@10"], qrels="7 0 3 1\n")
+        assert run["per_query"]["7"]["RR@10"] == 1 / 3
+        assert run["measures"]["RR@10"]["mean"] == round(1 / 9, 5)
+
+    def test_ap_divides_by_all_relevant_documents_not_by_the_cutoff(self, tmp_path):
+        qrels = "".join(f"7 0 {doc} 1\n" for doc in range(1, 21))
+        docs = "".join(f"{doc}\tx\n" for doc in range(1, 21))
+        _, run = score(tmp_path, "refairmulate2025", lines("7", *range(1, 21)), docs, ["AP@10"], qrels=qrels)
+        assert run["per_query"]["7"]["AP@10"] == pytest.approx(10 / 20)
+
+
+@pytest.mark.parametrize("preset", sorted(presets()))
+def test_every_preset_measures_the_demo_with_its_own_list_of_measures(preset):
+    from askew.corpora.demo import demo_files
+
+    demo = demo_files()
+    report = askew.measure(
+        demo.runs[:1], demo.docs, qrels=demo.qrels, background=demo.runs[0], preset=preset,
+    )  # fmt: skip
+    assert [a.text for a in report.asked] == list(presets()[preset].measures)
