@@ -103,7 +103,7 @@ def test_rankings_are_scored_the_same_in_blocks_of_any_size(monkeypatch):
     qrels = {q: {"a": 1, "d2": 2} for q in run}
     texts = ["RR@3", "AP@3", "ARaB(tf)@5", "NFaiRR@5", "LexiconShare@4"]
     whole = askew.measure({"r": run}, docs, qrels=frame(qrels), measures=texts).runs[0].values
-    monkeypatch.setattr("askew.core.ranking._BLOCK", 7)
+    monkeypatch.setattr("askew.core.ranking._PART", 7)
     parts = askew.measure({"r": run}, docs, qrels=frame(qrels), measures=texts).runs[0].values
     for text in texts:
         np.testing.assert_array_equal(whole[text], parts[text])

@@ -109,8 +109,8 @@ def _print_table(report: CompareReport) -> None:
     ]
     if any(r.delta is not None for r in rows):
         columns.append(
-            ("no loss beyond", ["-" if r.delta is None else f"{r.delta:g}: p={p_value(r.p_no_loss)}" for r in rows])
+            ("no loss beyond", ["-" if r.delta is None else f"{r.delta:g}: p {p_value(r.p_no_loss)}" for r in rows])
         )
-        columns.append(("equivalent", ["-" if r.delta is None else f"p={p_value(r.p_equivalent)}" for r in rows]))
+        columns.append(("equivalent", ["-" if r.delta is None else f"p {p_value(r.p_equivalent)}" for r in rows]))
     title = f"old: {safe(report.old)}   new: {safe(report.new)}   (gain > 0: new is better)"
     print_tables(title, "measure", [a.text for a in report.asked], columns)

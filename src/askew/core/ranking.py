@@ -18,17 +18,21 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 ORDERS = ("score", "file")
-# Entries of one block of the padded matrix: keeps memory flat, and the block in the cache.
-_BLOCK = 1 << 20
+# Queries of one part: the columns of a part stay in the cache, and memory stays flat.
+_PART = 1 << 15
 
 
 @dataclass(frozen=True)
 class Rankings:
-    """Documents of each query, best first. ``docs`` are ordinals of some list of documents."""
+    """Documents of each query, best first. ``docs`` are ordinals of some list of documents.
+
+    ``may_repeat`` marks rankings in which a document may stand twice: only the published way of reading allows it.
+    """
 
     query_ids: pa.Array
     offsets: Ints
     docs: Ints
+    may_repeat: bool = False
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -41,7 +45,7 @@ class Rankings:
     def keep(self, wanted: npt.NDArray[np.bool_]) -> Rankings:
         """Without the entries not wanted; what follows them moves up. No query is lost."""
         running = np.concatenate([[0], np.cumsum(wanted)])
-        return Rankings(self.query_ids, running[self.offsets].astype(np.int64), self.docs[wanted])
+        return Rankings(self.query_ids, running[self.offsets].astype(np.int64), self.docs[wanted], self.may_repeat)
 
     def cut(self, k: int | None) -> Rankings:
         """The first k of each query."""
@@ -55,36 +59,40 @@ class Rankings:
 
     def select(self, rows: Ints) -> Rankings:
         """The rankings of some queries, in the order given."""
+        if len(rows) == len(self) and (rows == np.arange(len(self))).all():
+            return self
         lengths = self.lengths[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         docs = self.docs[np.repeat(self.offsets[:-1][rows], lengths) + within]
-        return Rankings(self.query_ids.take(pa.array(rows)), offsets, docs)
+        return Rankings(self.query_ids.take(pa.array(rows)), offsets, docs, self.may_repeat)
 
-    def blocks(self, k: int | None) -> Iterator[tuple[slice, Ints]]:
-        """The first k of each query as a matrix padded with -1, a block of queries at a time."""
-        if len(self) == 0:
-            return
-        width = max(1, int(self.lengths.max()) if k is None else min(k, int(self.lengths.max())))
-        rows = max(1, _BLOCK // width)
-        columns = np.arange(width)
-        for start in range(0, len(self), rows):
-            part = slice(start, min(start + rows, len(self)))
-            begin, length = self.offsets[part], self.lengths[part]
-            index = begin[:, None] + columns
-            inside = columns < length[:, None]
-            padded = np.full(index.shape, -1, np.int64)
-            padded[inside] = self.docs[index[inside]]
-            yield part, padded
+    def parts(self) -> Iterator[tuple[slice, Rankings]]:
+        """The rankings some thousand queries at a time, each part with the rows it covers."""
+        for start in range(0, len(self), _PART):
+            rows = slice(start, min(start + _PART, len(self)))
+            offsets = self.offsets[rows.start : rows.stop + 1]
+            docs = self.docs[offsets[0] : offsets[-1]]
+            yield rows, Rankings(self.query_ids[rows.start : rows.stop], offsets - offsets[0], docs, self.may_repeat)
 
+    def columns(self, k: int | None) -> Iterator[tuple[int, Ints, npt.NDArray[np.bool_] | None]]:
+        """Rank by rank: the document of every query at that rank (-1 where the list is over).
 
-def sum_rows(matrix: Floats) -> Floats:
-    """Row sums, added from left to right.
-
-    NumPy's own sum and the matrix product add in an order that depends on the width of the block; the last digit
-    of a score must not depend on how the work was cut up, nor on what trails in the padding.
-    """
-    return np.cumsum(matrix, axis=1)[:, -1]
+        The third value says which queries have one; None means all. Adding up rank by rank makes the last digit of a
+        score independent of how the work was cut up.
+        """
+        lengths, begin = self.lengths, self.offsets[:-1]
+        shortest, longest = int(lengths.min(initial=0)), int(lengths.max(initial=0))
+        for i in range(longest if k is None else min(k, longest)):
+            if shortest == longest:
+                yield i + 1, self.docs[i::longest], None
+            elif i < shortest:
+                yield i + 1, self.docs[begin + i], None
+            else:
+                there = lengths > i
+                docs = np.full(len(self), -1, np.int64)
+                docs[there] = self.docs[begin[there] + i]
+                yield i + 1, docs, there
 
 
 def order_by_score(query: Ints, score: Floats, doc_id_rank: Ints) -> Ints:

@@ -28,6 +28,7 @@ class RunFile:
     name: str
     lines: pl.DataFrame
     notes: list[str] = field(default_factory=list)
+    may_repeat: bool = False
 
 
 def read_run(path: Path, form: str = "auto", published: bool = False) -> RunFile:
@@ -219,7 +220,7 @@ def _read_published(text: str, path: Path) -> RunFile:
         last_block[current] = (start, len(rows))
     kept = [row for row in rows if row[0]]
     frame = pl.DataFrame(kept, schema=["line", "query_id", "doc_id", "score", "rank"], orient="row")
-    run = RunFile(path.name, frame)
+    run = RunFile(path.name, frame, may_repeat=True)
     if ignored:
         run.notes.append(f"{path.name}: {ignored} lines are not 6 columns; left out as the published scripts do")
     if lost:

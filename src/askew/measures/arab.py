@@ -10,11 +10,13 @@ Positive is male-leaning by default, as in the published model-level figures.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import Floats, sum_rows
+from askew.core.ranking import Floats, Rankings
 from askew.measures.common import lean_of, lean_parameters, mentions_for, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
@@ -56,22 +58,27 @@ class _Running:
         lean = np.append(lean, 0.0)  # the padding, ordinal -1
         ranked = inputs.ranked(text(measure, "order"))
         rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
-        values = np.full(len(rankings), np.nan)
         sign = text(measure, "sign")
-        for rows, docs in rankings.blocks(measure.cutoff):
-            lengths = np.minimum(rankings.lengths[rows], docs.shape[1])
-            running = np.cumsum(lean[docs], axis=1) / np.arange(1, docs.shape[1] + 1)
-            if sign == "running-abs":
-                running = np.abs(running)
-            running[docs < 0] = 0.0
-            with np.errstate(invalid="ignore"):
-                values[rows] = self.summarise(running, lengths)
+        values = np.full(len(rankings), np.nan)
+        for rows, part in rankings.parts():
+            values[rows] = self.summarise(part, lean, measure.cutoff, sign == "running-abs")
         return rounded(measure, np.abs(values) if sign == "abs" else values)
 
     @staticmethod
-    def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
-        """One number from the running means of a row."""
+    def summarise(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
+        """One number for each query."""
         raise NotImplementedError
+
+
+def _running_means(
+    rankings: Rankings, lean: Floats, k: int | None, absolute: bool
+) -> Iterator[tuple[Floats, npt.NDArray[np.bool_] | None]]:
+    """RaB_1, RaB_2, ... of all queries at once, and which queries reach so far."""
+    running = np.zeros(len(rankings))
+    for rank, docs, there in rankings.columns(k):
+        running += lean[docs]
+        mean = running / rank
+        yield np.abs(mean) if absolute else mean, there
 
 
 class _RaB(_Running):
@@ -81,9 +88,11 @@ class _RaB(_Running):
     about = "mean lean of the first t documents (rank bias)"
 
     @staticmethod
-    def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
-        last = running[np.arange(len(running)), np.maximum(lengths - 1, 0)]
-        return np.where(lengths > 0, last, np.nan)
+    def summarise(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
+        last = np.full(len(rankings), np.nan)
+        for mean, there in _running_means(rankings, lean, k, absolute):
+            last = mean if there is None else np.where(there, mean, last)
+        return last
 
 
 class _ARaB(_Running):
@@ -93,8 +102,13 @@ class _ARaB(_Running):
     about = "mean of the rank bias at 1..t (average rank bias)"
 
     @staticmethod
-    def summarise(running: Floats, lengths: npt.NDArray[np.int64]) -> Floats:
-        return np.where(lengths > 0, sum_rows(running) / np.maximum(lengths, 1), np.nan)
+    def summarise(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
+        total = np.zeros(len(rankings))
+        for mean, there in _running_means(rankings, lean, k, absolute):
+            total += mean if there is None else np.where(there, mean, 0.0)
+        lengths = rankings.lengths if k is None else np.minimum(rankings.lengths, k)
+        with np.errstate(invalid="ignore"):
+            return total / lengths
 
 
 RaB = _RaB()

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import ORDERS, Floats, Ints, Rankings, sum_rows
+from askew.core.ranking import ORDERS, Floats, Ints, Rankings
 from askew.measures.common import number, rounded, text
 from askew.plugins.kinds import Inputs, Judged, Parameter
 
@@ -99,31 +100,51 @@ def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judged) -> None
 
 def columnar(measure: Measure, rankings: Rankings, judged: Judged, _inputs: Inputs) -> Floats:
     """RR and AP over columns. Equal to trec_eval's, the order of addition included."""
-    wanted = int(number(measure, "rel"))
-    relevant = judged.relevance >= wanted
-    rows = np.repeat(np.arange(len(judged.offsets) - 1), np.diff(judged.offsets))
-    totals = np.bincount(rows[relevant], minlength=len(rankings))
-    width = int(max(rankings.docs.max(initial=-1), judged.docs.max(initial=-1))) + 2
-    keys = np.sort(rows[relevant] * width + judged.docs[relevant])
+    relevant = _Relevant(judged, int(number(measure, "rel")), rankings)
     values = np.zeros(len(rankings))
-    for part, docs in rankings.blocks(measure.cutoff):
-        wanted_keys = np.arange(part.start, part.stop)[:, None] * width + docs
-        hits = _contains(keys, wanted_keys) & (docs >= 0)
-        if COLUMNAR[measure.name] == "RR":
-            first = hits.argmax(axis=1)
-            values[part] = np.where(hits.any(axis=1), 1.0 / (first + 1), 0.0)
-        else:
-            precision = np.cumsum(hits, axis=1) / np.arange(1, docs.shape[1] + 1)
-            summed = sum_rows(np.where(hits, precision, 0.0))
-            values[part] = summed / np.maximum(totals[part], 1)
-    return values
+    for rows, part in rankings.parts():
+        found, summed = np.zeros(len(part)), np.zeros(len(part))
+        for rank, docs, _ in part.columns(measure.cutoff):
+            hits = relevant.at(rows, docs)
+            if COLUMNAR[measure.name] == "RR":
+                summed[hits & (summed == 0)] = 1.0 / rank
+            else:
+                found += hits
+                summed += np.where(hits, found / rank, 0.0)
+        values[rows] = summed
+    return values if COLUMNAR[measure.name] == "RR" else values / np.maximum(relevant.totals, 1)
 
 
-def _contains(keys: Ints, wanted: Ints) -> Any:
-    if not len(keys):
-        return np.zeros(wanted.shape, np.bool_)
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return keys[at] == wanted
+class _Relevant:
+    """Which documents are relevant to which query, to be asked for a column of documents at a time."""
+
+    # Up to so many relevant documents a query, comparing with each of them beats a binary search.
+    FEW = 4
+
+    def __init__(self, judged: Judged, level: int, rankings: Rankings) -> None:
+        wanted = judged.relevance >= level
+        rows = np.repeat(np.arange(len(judged.offsets) - 1), np.diff(judged.offsets))[wanted]
+        docs = judged.docs[wanted]
+        self.totals = np.bincount(rows, minlength=len(rankings))
+        self.width = int(max(rankings.docs.max(initial=-1), docs.max(initial=-1))) + 2
+        self.keys = rows * self.width + docs
+        self.each: list[Ints] | None = None
+        if int(self.totals.max(initial=0)) <= self.FEW:
+            place = np.arange(len(rows)) - np.repeat(np.cumsum(self.totals) - self.totals, self.totals)
+            self.each = [np.full(len(rankings), -2, np.int64) for _ in range(int(self.totals.max(initial=0)))]
+            for i, column in enumerate(self.each):
+                column[rows[place == i]] = docs[place == i]
+
+    def at(self, rows: slice, docs: Ints) -> npt.NDArray[np.bool_]:
+        """Whether the document of each of these rows is relevant; -1 never is."""
+        if self.each is not None:
+            hits = np.zeros(len(docs), np.bool_)
+            for column in self.each:
+                hits |= column[rows] == docs
+            return hits
+        wanted = np.arange(rows.start, rows.stop) * self.width + docs
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.asarray((self.keys[places] == wanted) & (docs >= 0))
 
 
 def _through_ir_measures(measure: Measure, rankings: Rankings, judged: Judged, inputs: Inputs) -> Floats:

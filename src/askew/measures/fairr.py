@@ -11,15 +11,19 @@ neutrality within 0 and 1.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import Floats, Ints, Rankings, sum_rows
+from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.common import lean_parameters, mentions_for, number, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
+_FEW_COLUMNS = 24
 _NEUTRALITY = {
     "threshold": Parameter(1, "a document with at most so many mentions is fully neutral"),
     "groups": Parameter("all", "the groups that share a document, joined by '+'"),
@@ -32,14 +36,12 @@ _NEUTRALITY = {
 def neutrality(counts: npt.NDArray[np.int32], targets: Floats, threshold: float = 1.0) -> Floats:
     """How evenly each document names the groups."""
     total = counts.sum(axis=1, dtype=np.float64)
-    shares = counts / np.maximum(total, 1.0)[:, None]
+    some = np.maximum(total, 1.0)
+    distance = np.zeros(len(counts))
+    for group, target in enumerate(targets.tolist()):
+        distance += np.abs(counts[:, group] / some - target)
     worst = 2.0 * (1.0 - float(targets.min()))
-    even = 1.0 - np.abs(shares - targets).sum(axis=1) / worst
-    return np.where(total <= threshold, 1.0, even)
-
-
-def _discounts(size: int) -> Floats:
-    return 1.0 / np.log2(np.arange(2, size + 2))
+    return np.where(total <= threshold, 1.0, 1.0 - distance / worst)
 
 
 def _targets(measure: Measure, groups: tuple[str, ...]) -> Floats:
@@ -164,22 +166,42 @@ def _reached(
     """FaiRR of each query."""
     rankings = with_texts(measure, inputs, ranked, known, measure.cutoff)
     values = np.zeros(len(rankings))
-    for rows, docs in rankings.blocks(measure.cutoff):
-        values[rows] = sum_rows(neutral[docs] * _discounts(docs.shape[1]))
+    for rows, part in rankings.parts():
+        for rank, docs, _ in part.columns(measure.cutoff):
+            values[rows] += neutral[docs] * discount(rank)
     return values
+
+
+def discount(rank: int) -> float:
+    """How much a rank counts."""
+    return 1.0 / math.log2(rank + 1)
 
 
 def _best(rankings: Rankings, neutral: Floats, k: int | None) -> Floats:
     """The discounted sum over the most neutral documents of each query."""
     values = np.zeros(len(rankings))
-    for rows, docs in rankings.blocks(None):
-        best = -np.sort(-neutral[docs], axis=1)[:, :k]
-        values[rows] = sum_rows(best * _discounts(best.shape[1]))
+    for rows, part in rankings.parts():
+        columns = [neutral[docs] for _, docs, _ in part.columns(None)]
+        for rank, best in enumerate(_highest_first(columns)[:k], start=1):
+            values[rows] += best * discount(rank)
     return values
+
+
+def _highest_first(columns: list[Floats]) -> list[Floats]:
+    """Each row sorted downwards. Few columns are sorted by exchanging whole columns, which is ten times faster."""
+    if len(columns) > _FEW_COLUMNS:
+        return list(np.sort(np.stack(columns), axis=0)[::-1])
+    for last in range(len(columns) - 1, 0, -1):
+        for i in range(last):
+            high, low = np.maximum(columns[i], columns[i + 1]), np.minimum(columns[i], columns[i + 1])
+            columns[i], columns[i + 1] = high, low
+    return columns
 
 
 def _distinct(rankings: Rankings) -> Rankings:
     """A background is a set: a document that stands there twice counts once."""
+    if not rankings.may_repeat:
+        return rankings
     query = np.repeat(np.arange(len(rankings)), rankings.lengths)
     keep = np.zeros(len(rankings.docs), np.bool_)
     keep[np.unique(np.stack([query, rankings.docs]), axis=1, return_index=True)[1]] = True
@@ -187,8 +209,11 @@ def _distinct(rankings: Rankings) -> Rankings:
 
 
 def _rows_of(background: Rankings, ranked: Rankings) -> Ints:
-    where = {query: row for row, query in enumerate(background.query_ids.to_pylist())}
-    return np.array([where.get(query, -1) for query in ranked.query_ids.to_pylist()], np.int64)
+    """Where each query stands in the background; -1 where it does not."""
+    if background.query_ids.equals(ranked.query_ids):
+        return np.arange(len(ranked))
+    found = pc.index_in(ranked.query_ids, value_set=background.query_ids)
+    return np.asarray(found.fill_null(-1).to_numpy(), np.int64)
 
 
 FaiRR = _FaiRR()

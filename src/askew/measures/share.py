@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from askew.core.measure import Direction, Measure
-from askew.core.ranking import Floats, sum_rows
+from askew.core.ranking import Floats
 from askew.measures.common import lean_of, lean_parameters, mentions_for, number, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
@@ -43,11 +43,13 @@ class _LexiconShare:
         lean = np.append(lean_of(measure, shares, mentions.groups), 0.0)
         ranked = inputs.ranked(text(measure, "order"))
         rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
-        values = np.full(len(rankings), 0.0 if text(measure, "empty") == "zero" else np.nan)
-        for rows, docs in rankings.blocks(measure.cutoff):
-            found = (docs >= 0).sum(axis=1)
-            means = sum_rows(lean[docs]) / np.maximum(found, 1)
-            values[rows] = np.where(found > 0, means, values[rows])
+        values = np.zeros(len(rankings))
+        for rows, part in rankings.parts():
+            for _, docs, _ in part.columns(measure.cutoff):
+                values[rows] += lean[docs]
+        values /= np.maximum(rankings.lengths, 1)
+        if text(measure, "empty") == "absent":
+            values[rankings.lengths == 0] = np.nan
         values = values * number(measure, "scale")
         return rounded(measure, np.abs(values) if text(measure, "sign") == "abs" else values)
 

@@ -28,7 +28,7 @@ _WORD_OF = np.uint64(54)
 _BIT_OF = np.uint64(48)
 # Columns of ``slots`` and ``entries``; many small arrays would cost a reference count each.
 KEY, ENTRY = 0, 1
-NEXT, TEXT, LENGTH, IS_PREFIX, MASK, NODE = range(6)
+NEXT, TEXT, LENGTH, IS_PREFIX, MASK, NODE, EXACT = range(7)
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 NEEDS_REFERENCE = -1
 READ_AHEAD = 64
@@ -212,6 +212,32 @@ def _key(data: Any, base: int, start: int, length: int) -> Any:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
+def _lower8(word: Any) -> Any:
+    """Eight bytes with ASCII capitals made small and nothing else changed."""
+    low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
+    above_z = low + np.uint64(0x2525252525252525)
+    from_a = low + np.uint64(0x3F3F3F3F3F3F3F3F)
+    capital = ~word & (from_a ^ above_z) & np.uint64(0x8080808080808080)
+    return word | capital >> np.uint64(2)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries: Any) -> int:
+    """As ``_find`` for a token of fewer than eight bytes, which one comparison decides."""
+    shift = np.uint64(64) - size * np.uint64(8)
+    word = _load8(data, base + start)
+    key = (word | _FOLD) << shift
+    slot = np.int64(key * _MULTIPLIER >> np.uint64(20)) & (len(slots) - 1)
+    while slots[slot, ENTRY] != EMPTY and slots[slot, KEY] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    entry = np.int64(slots[slot, ENTRY]) if slots[slot, ENTRY] != EMPTY else -1
+    exact = np.int64(_lower8(word) << shift)
+    while entry >= 0 and (entries[entry, EXACT] != exact or entries[entry, LENGTH] != np.int64(size)):
+        entry = entries[entry, NEXT]
+    return int(entry)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def _find(data: Any, base: int, start: int, length: int, prefix: bool, slots: Any, entries: Any, texts: Any) -> int:
     """The entry for these bytes, or -1. The key narrows it down; the bytes themselves decide."""
     key = _key(data, base, start, length)
@@ -261,7 +287,7 @@ def _longest_phrase(
             best_mask, best_end = edges[following, 3], end
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _match(
     data: Any,
     base: int,
@@ -346,10 +372,23 @@ def _count_terms(
     kept, tokens = _candidates(data, base, length, marks, maybe, everything, found)
     used_until = 0
     for i in range(kept):
-        if found[i] >= used_until:
-            mask, used_until = _match(data, base, length, found[i], marks, slots, entries, texts, edges, prefixes)
-            for group in range(counts.shape[1]):
-                counts[row, group] += mask >> group & 1
+        start = found[i]
+        if start < used_until:
+            continue
+        bit = np.uint64(start & 63)
+        window = marks[start >> 6] >> bit | (marks[(start >> 6) + 1] << _ONE) << (_TOP - bit)
+        size = _lowest_bit(~window | _EIGHTH)
+        mask = np.int64(0)
+        slow = everything == 1 or size == 8
+        if not slow:
+            entry = _find_short(data, base, start, size, slots, entries)
+            if entry >= 0:
+                mask = entries[entry, MASK]
+                slow = entries[entry, NODE] >= 0
+        if slow:
+            mask, used_until = _match(data, base, length, start, marks, slots, entries, texts, edges, prefixes)
+        for group in range(counts.shape[1]):
+            counts[row, group] += mask >> group & 1
     if split_on_blank:
         # Every blank ends a token, an empty one too.
         tokens = length + 1

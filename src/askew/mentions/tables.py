@@ -88,7 +88,7 @@ def _build_table(numbers: dict[tuple[bytes, bool], int]) -> tuple[_Array, _Array
     """Open addressing on the first eight bytes; entries that share them are chained."""
     size = 1 << max(6, (8 * max(len(numbers), 1)).bit_length())
     slots = np.full((size, 2), _ALL_BITS, np.uint64)
-    entries = np.zeros((max(len(numbers), 1), 6), np.int64)
+    entries = np.zeros((max(len(numbers), 1), 7), np.int64)
     texts = bytearray()
     for (text, prefix), entry in numbers.items():
         key = _key(text)
@@ -97,6 +97,7 @@ def _build_table(numbers: dict[tuple[bytes, bool], int]) -> tuple[_Array, _Array
             slot = (slot + 1) & (size - 1)
         following = -1 if slots[slot, 1] == _ALL_BITS else int(slots[slot, 1])
         entries[entry, :4] = (following, len(texts), len(text), prefix)
+        entries[entry, 6] = _exact(text) if not prefix else 0
         texts += text
         slots[slot] = (key, entry)
     return slots, entries, np.frombuffer(bytes(texts) or b"\0", np.uint8)
@@ -106,6 +107,12 @@ def _key(text: bytes) -> int:
     """As the scan has it: the first eight bytes, folded, moved to the upper end where there are fewer."""
     start = bytes(byte | 0x20 for byte in text[:8])
     return int.from_bytes(start, "little") << (64 - 8 * len(start))
+
+
+def _exact(text: bytes) -> int:
+    """The first eight bytes as they are, laid out as in ``_key``, as a signed number."""
+    value = int.from_bytes(text[:8], "little") << (64 - 8 * len(text[:8]))
+    return value - (1 << 64) if value >> 63 else value
 
 
 @cache

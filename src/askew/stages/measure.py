@@ -240,10 +240,23 @@ class _Job:
                 self.notes.append(
                     f"{run.name}: {asked.text} leaves out {left} of {len(rankings)} queries that lack its input"
                 )
+        self.notes += _missing_notes(run.name, self.asked, inputs)
         if inputs.judgements is not None and not inputs.judgements.judged.all():
             without = int((~inputs.judgements.judged).sum())
             self.notes.append(f"{run.name}: {without} of {len(rankings)} queries have no judgement")
         return RunScores(run.name, rankings.query_ids.to_pylist(), values)
+
+
+def _missing_notes(name: str, asked: Sequence[Asked], inputs: Inputs) -> list[str]:
+    """How many ranked documents had no text, where the measures were told to go on without."""
+    found: dict[str, int] = {}
+    for one in asked:
+        key, policy = _key_of(one), str(one.measure.param("missing"))
+        if key is not None and policy != "error":
+            ranked = inputs.ranked(str(one.measure.param("order"))).cut(one.measure.cutoff)
+            unknown = int((~inputs.mentions(*key).known[ranked.docs]).sum())
+            found[policy] = max(found.get(policy, 0), unknown)
+    return [f"{name}: {n} ranked documents have no text (missing={p})" for p, n in sorted(found.items()) if n]
 
 
 def _key_of(asked: Asked) -> Key | None:

@@ -76,7 +76,7 @@ class Universe:
         else:
             sequence = np.argsort(row, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
-        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence])
+        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], run.may_repeat)
 
     def judged(self, qrels: pl.DataFrame, rankings: Rankings) -> Judged:
         """The judgements of the queries of a run, row by row."""
@@ -109,7 +109,7 @@ def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
     left = len(present) - kept["query_id"].n_unique()
     if left:
         notes.append(f"{run.name}: {left} queries of the run were not asked for and are left out")
-    return RunFile(run.name, kept, notes)
+    return RunFile(run.name, kept, notes, run.may_repeat)
 
 
 def note_on_ranks(run: RunFile) -> str | None:

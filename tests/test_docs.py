@@ -1,0 +1,17 @@
+"""The documentation shows what the commands really print."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+spec = importlib.util.spec_from_file_location("refresh_docs", ROOT / "tools" / "refresh_docs.py")
+refresh_docs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(refresh_docs)
+
+
+@pytest.mark.parametrize("page", refresh_docs.PAGES, ids=lambda page: page.name)
+def test_every_example_in_the_documentation_prints_what_it_shows(page):
+    text = page.read_text(encoding="utf-8")
+    assert refresh_docs.refreshed(text) == text, "run: python tools/refresh_docs.py"

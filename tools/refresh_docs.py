@@ -1,0 +1,62 @@
+"""Run the commands in the documentation and put their real output below them.
+
+A block that starts with ```console holds lines "$ askew ..." and what they printed. ``python tools/refresh_docs.py``
+writes the blocks anew; a test checks that they are as they would be written. So no number in them is typed by hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def refreshed(text: str) -> str:
+    """The page with the output of its commands as it is now."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return _BLOCK.sub(lambda block: f"```console\n{_run_block(block[1])}```", text)
+
+
+def _run_block(block: str) -> str:
+    commands = re.findall(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)$", block, re.MULTILINE)
+    return "".join(f"$ {command}\n{_output(command)}" for command in commands)
+
+
+def _output(command: str) -> str:
+    from askew.cli.main import run
+
+    words = shlex.split(command.replace("\\\n", " "))
+    if words[0] != "askew":
+        raise SystemExit(f"only askew commands can be run in the documentation, found {command!r}")
+    out = io.StringIO()
+    columns = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            run(words[1:])
+    finally:
+        os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def main() -> None:
+    """Refresh every page."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        new = refreshed(text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"refreshed {page.relative_to(ROOT)}\n")
+
+
+if __name__ == "__main__":
+    main()
