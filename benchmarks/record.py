@@ -30,8 +30,8 @@ def main() -> None:
     if options.docs:
         programs.insert(1, ("annotate.py", "--docs", str(options.docs)))
     today = datetime.date.today().isoformat()
-    text = f"# Results of the benchmarks\n\nWritten by `benchmarks/record.py` on {today}: {processor()}, {os.cpu_count()} cores, "
-    text += f"Python {platform.python_version()}.\n"
+    machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    text = f"# Results of the benchmarks\n\nWritten by `benchmarks/record.py` on {today}: {machine}.\n"
     for program in programs:
         shown = " ".join([program[0], *(Path(word).name for word in program[1:])])
         print(shown, flush=True)
