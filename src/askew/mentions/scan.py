@@ -18,6 +18,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from askew.compiled import count_bits, load8, lowest_bit
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _TOP = np.uint64(63)
@@ -32,39 +34,6 @@ NEXT, TEXT, LENGTH, IS_PREFIX, MASK, NODE, EXACT = range(7)
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 NEEDS_REFERENCE = -1
 READ_AHEAD = 64
-
-
-@intrinsic
-def _load8(_typing: Any, array: Any, index: Any) -> Any:
-    """Eight bytes at any offset as one integer; NumPy views would insist on alignment."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        struct = context.make_array(signature.args[0])(context, builder, args[0])
-        pointer = builder.gep(struct.data, [args[1]])
-        word = builder.bitcast(pointer, ir.IntType(64).as_pointer())
-        return builder.load(word, align=1)
-
-    return types.uint64(array, types.intp), codegen
-
-
-@intrinsic
-def _lowest_bit(_typing: Any, value: Any) -> Any:
-    """The index of the lowest set bit."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.IntType(1)(1))
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def _count_bits(_typing: Any, value: Any) -> Any:
-    """How many bits are set."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), codegen
 
 
 def _mask_of_64(build: Callable[[Any, Any], Any]) -> Any:
@@ -125,7 +94,7 @@ def _mark_others(data: Any, base: int, length: int, marks: Any, lower: Any, word
     for first in range(0, length, 64):
         high = _high_mask(data, base + first)
         while high != 0:
-            at = first + np.int64(_lowest_bit(high))
+            at = first + np.int64(lowest_bit(high))
             high &= high - _ONE
             if at >= length:
                 break
@@ -207,8 +176,8 @@ def _is_marked(marks: Any, at: int) -> bool:
 def _key(data: Any, base: int, start: int, length: int) -> Any:
     """The first eight bytes, ASCII letters folded to lower case (and a few signs folded with them)."""
     if length >= 8:
-        return _load8(data, base + start) | _FOLD
-    return (_load8(data, base + start) | _FOLD) << np.uint64(64 - 8 * length)
+        return load8(data, base + start) | _FOLD
+    return (load8(data, base + start) | _FOLD) << np.uint64(64 - 8 * length)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -225,7 +194,7 @@ def _lower8(word: Any) -> Any:
 def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries: Any) -> int:
     """As ``_find`` for a token of fewer than eight bytes, which one comparison decides."""
     shift = np.uint64(64) - size * np.uint64(8)
-    word = _load8(data, base + start)
+    word = load8(data, base + start)
     key = (word | _FOLD) << shift
     slot = np.int64(key * _MULTIPLIER >> np.uint64(20)) & (len(slots) - 1)
     while slots[slot, ENTRY] != EMPTY and slots[slot, KEY] != key:
@@ -333,14 +302,14 @@ def _candidates(data: Any, base: int, length: int, marks: Any, maybe: Any, every
         starts = mask & ~(mask << _ONE | before)
         before = mask >> _TOP
         while starts != 0:
-            bit = _lowest_bit(starts)
+            bit = lowest_bit(starts)
             starts &= starts - _ONE
             tokens += 1
             # The marks from this start on; shifting by 64 is undefined, hence the two steps.
             window = mask >> bit | (ahead << _ONE) << (_TOP - bit)
-            size = _lowest_bit(~window | _EIGHTH)
+            size = lowest_bit(~window | _EIGHTH)
             start = block * 64 + np.int64(bit)
-            key = (_load8(data, base + start) | _FOLD) << (np.uint64(64) - size * np.uint64(8))
+            key = (load8(data, base + start) | _FOLD) << (np.uint64(64) - size * np.uint64(8))
             hashed = key * _MULTIPLIER
             found[kept] = start
             kept += np.int64(maybe[hashed >> _WORD_OF] >> (hashed >> _BIT_OF & _TOP) & _ONE) | everything
@@ -377,7 +346,7 @@ def _count_terms(
             continue
         bit = np.uint64(start & 63)
         window = marks[start >> 6] >> bit | (marks[(start >> 6) + 1] << _ONE) << (_TOP - bit)
-        size = _lowest_bit(~window | _EIGHTH)
+        size = lowest_bit(~window | _EIGHTH)
         mask = np.int64(0)
         slow = everything == 1 or size == 8
         if not slow:
@@ -393,7 +362,7 @@ def _count_terms(
         # Every blank ends a token, an empty one too.
         tokens = length + 1
         for i in range((length + 63) >> 6):
-            tokens -= np.int64(_count_bits(marks[i]))
+            tokens -= np.int64(count_bits(marks[i]))
     return int(tokens)
 
 

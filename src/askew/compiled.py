@@ -1,0 +1,42 @@
+"""A few machine instructions that Numba has no name for, shared by the compiled loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+@intrinsic
+def load8(_typing: Any, array: Any, index: Any) -> Any:
+    """Eight bytes at any offset of a byte array as one integer; NumPy views would insist on alignment."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        struct = context.make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.gep(struct.data, [args[1]])
+        word = builder.bitcast(pointer, ir.IntType(64).as_pointer())
+        return builder.load(word, align=1)
+
+    return types.uint64(array, types.intp), codegen
+
+
+@intrinsic
+def lowest_bit(_typing: Any, value: Any) -> Any:
+    """The index of the lowest set bit of a number that is not zero."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.IntType(1)(1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def count_bits(_typing: Any, value: Any) -> Any:
+    """How many bits are set."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen

@@ -1,0 +1,105 @@
+"""From texts to terms. ``english`` is Anserini's default chain, word for word; ``plain`` leaves out stemming.
+
+The chain: Unicode word breaks, final 's removed, lower case, Lucene's English stop words, Porter stems. All that comes
+after the word breaks is done once per distinct word and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.errors import UnknownName
+from askew.rankers.bm25.porter import stem
+from askew.rankers.bm25.wordbreak import tokenize
+
+# Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
+    "this to was will with".split()
+)
+DROPPED = -1
+Ints = np.ndarray[Any, np.dtype[np.int32]]
+
+
+@dataclass(frozen=True)
+class Analyzed:
+    """Term numbers of a batch in order; document i has ``counts[i]`` of them. Stop words are gone."""
+
+    terms: Ints
+    counts: Ints
+
+
+@dataclass
+class Vocabulary:
+    """Terms by number, growing as texts are read; remembers what became of each distinct word."""
+
+    to_term: Callable[[str], str | None]
+    numbers: dict[str, int] = field(default_factory=dict)
+    words: dict[str, int] = field(default_factory=dict)
+
+    def number(self, word: str) -> int:
+        """The number of a word's term, or DROPPED."""
+        known = self.words.get(word)
+        if known is None:
+            term = self.to_term(word)
+            known = DROPPED if term is None else self.numbers.setdefault(term, len(self.numbers))
+            self.words[word] = known
+        return known
+
+
+class Analyzer:
+    """A named way from texts to terms, or a user's own function from a text to its terms."""
+
+    def __init__(self, name: str = "english", function: Callable[[str], list[str]] | None = None) -> None:
+        chains: dict[str, Callable[[str], str | None]] = {"english": _english, "plain": _plain}
+        if function is None and name not in chains:
+            raise UnknownName("analyzer", name, chains)
+        self.name, self.function = name, function
+        self.to_term = chains.get(name, lambda word: word)
+
+    def vocabulary(self) -> Vocabulary:
+        """An empty vocabulary for this analyzer."""
+        return Vocabulary(self.to_term)
+
+    def split(self, texts: pa.Array) -> tuple[list[str], Ints, Ints]:
+        """Distinct words, the word numbers of all tokens, tokens per text. Safe to call from several threads."""
+        if self.function is None:
+            found = tokenize(texts)
+            return found.words, found.ids, found.counts
+        numbers: dict[str, int] = {}
+        lists = [[numbers.setdefault(t, len(numbers)) for t in self.function(text)] for text in texts.to_pylist()]
+        flat = np.array([number for one in lists for number in one], np.int32)
+        return list(numbers), flat, np.array([len(one) for one in lists], np.int32)
+
+    def analyze(self, texts: pa.Array, vocabulary: Vocabulary) -> Analyzed:
+        """The terms of a batch of texts."""
+        return number_terms(self.split(texts), vocabulary)
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of one text, for people and tests."""
+        words, ids, _ = self.split(pa.array([text], pa.large_string()))
+        found = [self.to_term(words[i]) for i in ids.tolist()]
+        return [term for term in found if term is not None]
+
+
+def number_terms(split: tuple[list[str], Ints, Ints], vocabulary: Vocabulary) -> Analyzed:
+    """Words to terms: one look-up per distinct word of the batch."""
+    words, ids, counts = split
+    numbers = np.fromiter((vocabulary.number(word) for word in words), np.int32, len(words))
+    terms = numbers[ids] if len(words) else np.zeros(0, np.int32)
+    kept = terms != DROPPED
+    document = np.repeat(np.arange(len(counts)), counts)
+    return Analyzed(terms[kept], np.bincount(document[kept], minlength=len(counts)).astype(np.int32))
+
+
+def _english(word: str) -> str | None:
+    return None if word in STOP_WORDS else stem(word)
+
+
+def _plain(word: str) -> str | None:
+    return None if word in STOP_WORDS else word

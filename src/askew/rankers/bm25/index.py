@@ -1,0 +1,366 @@
+"""The index on disk: postings with everything the search needs, memory-mapped, checked, built by streaming.
+
+Building never holds the collection: texts become term numbers block by block (all cores), numbers become postings by
+counting. Weights (BM25 with any k1 and b, query likelihood) are computed from the postings when first asked for and kept
+beside them, so other parameters never mean reading the texts again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit, prange
+
+from askew.core.errors import DataError, StoreError
+from askew.rankers.bm25.analyze import Analyzer, number_terms
+from askew.rankers.bm25.search import BLOCK
+from askew.rankers.bm25.weights import Model, Statistics, weigh
+
+FORMAT = 1
+KTH = (10, 100, 1000)
+_MOST_TF = 255
+# Files up to this size are checked whole when an index is opened; of larger ones, samples are.
+_CHECK_WHOLE = 1 << 26
+_SAMPLES, _SAMPLE = 64, 1 << 16
+Progress = Callable[[int], None]
+
+
+class Builder:
+    """Collects postings document by document, then writes the index."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.analyzer, self.vocabulary = analyzer, analyzer.vocabulary()
+        self.doc_ids: list[pa.Array] = []
+        self.terms: list[Any] = []
+        self.tf: list[Any] = []
+        self.sizes: list[Any] = []
+        self.lengths: list[Any] = []
+
+    def add(self, doc_ids: pa.Array, split: tuple[list[str], Any, Any]) -> None:
+        """Add a batch that was split into words."""
+        found = number_terms(split, self.vocabulary)
+        starts = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
+        terms, tf, sizes = _count_terms(found.terms, starts)
+        self.doc_ids.append(doc_ids.cast(pa.string()))
+        self.terms.append(terms)
+        self.tf.append(tf)
+        self.sizes.append(sizes)
+        self.lengths.append(found.counts)
+
+    def write(self, folder: Path) -> None:
+        """Write the index to a new folder; it is there when its header is."""
+        if (folder / "header.json").exists():
+            raise StoreError(f"index {folder}: there is an index already; give another folder or delete it")
+        folder.mkdir(parents=True, exist_ok=True)
+        doc_ids = pa.concat_arrays(self.doc_ids) if self.doc_ids else pa.array([], pa.string())
+        _refuse_repeats(doc_ids)
+        names = sorted(self.vocabulary.numbers)
+        place = np.empty(len(names), np.int64)
+        for final, name in enumerate(names):
+            place[self.vocabulary.numbers[name]] = final
+        offsets = self._offsets(place, len(names))
+        docs, tf = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.uint8)
+        over = self._invert(place, offsets, docs, tf)
+        lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.int32)
+        files = {"offsets.i64": offsets, "docs.i32": docs, "tf.u8": tf, "lengths.i32": lengths.astype(np.int32), "over.i64": over}
+        for name, array in files.items():
+            array.tofile(folder / name)
+        _write_strings(folder / "terms.arrow", pa.array(names, pa.string()))
+        _write_strings(folder / "doc_ids.arrow", doc_ids)
+        header = {
+            "format": FORMAT, "analyzer": self.analyzer.name, "documents": len(doc_ids), "terms": len(names),
+            "postings": len(docs), "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
+            "files": {name: _fingerprint(folder / name) for name in [*files, "terms.arrow", "doc_ids.arrow"]},
+        }  # fmt: skip
+        _write_json(folder / "header.json", header)
+
+    def _offsets(self, place: Any, terms: int) -> Any:
+        frequency = np.zeros(terms + 1, np.int64)
+        for part in self.terms:
+            np.add(frequency[1:], np.bincount(place[part], minlength=terms), out=frequency[1:])
+        return np.cumsum(frequency)
+
+    def _invert(self, place: Any, offsets: Any, docs: Any, tf: Any) -> Any:
+        cursor = offsets[:-1].copy()
+        over: list[tuple[int, int]] = []
+        first = 0
+        for terms, counts, sizes in zip(self.terms, self.tf, self.sizes, strict=True):
+            high = _fill(place[terms], counts, sizes, first, cursor, docs, tf)
+            over += [(int(p), int(c)) for p, c in high]
+            first += len(sizes)
+        return np.array(sorted(over), np.int64).reshape(len(over), 2)
+
+
+@njit(nogil=True, cache=True)
+def _count_terms(terms: Any, starts: Any) -> Any:
+    """Distinct terms of each document in order, and how often each stands there."""
+    out_terms = np.empty(len(terms), np.int32)
+    out_tf = np.empty(len(terms), np.int32)
+    sizes = np.zeros(len(starts) - 1, np.int32)
+    used = 0
+    for doc in range(len(starts) - 1):
+        ordered = np.sort(terms[starts[doc] : starts[doc + 1]])
+        before = used
+        for i in range(len(ordered)):
+            if i > 0 and ordered[i] == ordered[i - 1]:
+                out_tf[used - 1] += 1
+            else:
+                out_terms[used], out_tf[used] = ordered[i], 1
+                used += 1
+        sizes[doc] = used - before
+    return out_terms[:used].copy(), out_tf[:used].copy(), sizes
+
+
+@njit(nogil=True, cache=True)
+def _fill(terms: Any, counts: Any, sizes: Any, first: int, cursor: Any, docs: Any, tf: Any) -> Any:
+    """Write postings in the order of documents; returns the places and counts of the few above 255."""
+    high = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    at = 0
+    for doc in range(len(sizes)):
+        for _ in range(sizes[doc]):
+            p = cursor[terms[at]]
+            cursor[terms[at]] += 1
+            docs[p] = first + doc
+            tf[p] = min(counts[at], _MOST_TF)
+            if counts[at] > _MOST_TF:
+                high.append((np.int64(p), np.int64(counts[at])))
+            at += 1
+    return high
+
+
+def build_index(
+    batches: Iterable[pa.Table], folder: Path, analyzer: Analyzer | None = None, threads: int | None = None,
+    progress: Progress | None = None,
+) -> Index:  # fmt: skip
+    """Index batches of (doc_id, text)."""
+    builder = Builder(analyzer or Analyzer())
+    done = 0
+    for doc_ids, split in _in_order(builder.analyzer, batches, threads or os.cpu_count() or 1):
+        builder.add(doc_ids, split)
+        done += len(doc_ids)
+        if progress:
+            progress(done)
+    builder.write(folder)
+    return Index.open(folder)
+
+
+def _in_order(analyzer: Analyzer, batches: Iterable[pa.Table], threads: int) -> Iterator[tuple[pa.Array, Any]]:
+    """Split batches in several threads, a few ahead, and hand them on in their order."""
+    waiting: list[tuple[pa.Array, Any]] = []
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in batches:
+            for start in range(0, batch.num_rows, 8192):
+                part = batch.slice(start, 8192)
+                texts = _flat(part["text"]).cast(pa.large_string()).fill_null("")
+                waiting.append((_flat(part["doc_id"]), pool.submit(analyzer.split, texts)))
+                if len(waiting) > 2 * threads:
+                    doc_ids, future = waiting.pop(0)
+                    yield doc_ids, future.result()
+        for doc_ids, future in waiting:
+            yield doc_ids, future.result()
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    chunks = column.combine_chunks()
+    return pa.concat_arrays(chunks.chunks) if isinstance(chunks, pa.ChunkedArray) else chunks
+
+
+def _refuse_repeats(doc_ids: pa.Array) -> None:
+    if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
+        counts = pc.value_counts(doc_ids)
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
+        raise DataError(f"documents: the document id {twice!r} stands there more than once")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The worth of every posting under one model, with the bounds the search needs."""
+
+    impacts: Any
+    block_offsets: Any
+    block_max: Any
+    term_max: Any
+    kth: dict[int, Any]
+
+
+class Index:
+    """An index opened for searching; its arrays stay on disk until they are read."""
+
+    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
+        self.folder, self.header = folder, header
+        self.offsets = self._map("offsets.i64", np.int64)
+        self.docs = self._map("docs.i32", np.int32)
+        self.lengths = self._map("lengths.i32", np.int32)
+        self.terms = _read_strings(folder / "terms.arrow")
+        self.doc_ids = _read_strings(folder / "doc_ids.arrow")
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Index:
+        """Open an index, checking its files."""
+        folder = Path(folder)
+        path = folder / "header.json"
+        if not path.exists():
+            raise DataError(f"index {folder}: there is no index (no header.json); make one with askew index")
+        try:
+            header = json.loads(path.read_text(encoding="utf-8"))
+            if header["format"] != FORMAT:
+                raise StoreError(f"index {folder}: format {header['format']}, this askew reads {FORMAT}; index anew")
+            files = dict(header["files"])
+        except (ValueError, KeyError, TypeError):
+            raise StoreError(f"index {folder}: the header is damaged; index anew") from None
+        for name, known in files.items():
+            _check_file(folder / name, known)
+        return cls(folder, header)
+
+    def __len__(self) -> int:
+        return int(self.header["documents"])
+
+    def _map(self, name: str, dtype: Any) -> Any:
+        path = self.folder / name
+        return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
+
+    def statistics(self) -> Statistics:
+        """What the weighting formulas read."""
+        tf = self.term_frequencies()
+        totals = np.add.reduceat(tf.astype(np.int64), self.offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
+        return Statistics(self.header["filled"], self.header["tokens"], self.lengths, np.diff(self.offsets), totals)
+
+    def term_frequencies(self) -> Any:
+        """How often each posting's term stands in its document."""
+        tf = self._map("tf.u8", np.uint8)
+        over = self._map("over.i64", np.int64).reshape(-1, 2)
+        if not len(over):
+            return tf
+        full = tf.astype(np.int32)
+        full[over[:, 0]] = over[:, 1]
+        return full
+
+    def term_numbers(self, terms: list[str]) -> Any:
+        """The numbers of terms; -1 for those no document has."""
+        wanted = pa.array(terms, pa.string())
+        return np.asarray(pc.index_in(wanted, value_set=self.terms).fill_null(-1).to_numpy(), np.int64)
+
+    def weights(self, model: Model) -> Weights:
+        """The weights of a model, computed once and kept in the index folder."""
+        folder = self.folder / f"weights-{model.id}"
+        if not (folder / "header.json").exists():
+            self._make_weights(model, folder)
+        header = json.loads((folder / "header.json").read_text())
+        for name, known in header["files"].items():
+            _check_file(folder / name, known)
+        read = {name: np.memmap(folder / name, _DTYPES[name.rpartition(".")[2]], "r") if known["size"] else
+                np.zeros(0, _DTYPES[name.rpartition(".")[2]]) for name, known in header["files"].items()}  # fmt: skip
+        kth = {k: read[f"kth{k}.f32"] for k in KTH}
+        return Weights(read["impacts.f32"], read["block_offsets.i64"], read["block_max.f32"], read["term_max.f32"], kth)
+
+    def _make_weights(self, model: Model, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        impacts = np.empty(len(self.docs), np.float32)
+        weigh(model, self.statistics(), self.offsets, self.docs, self.term_frequencies(), impacts)
+        block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(self.offsets) // BLOCK))]).astype(np.int64)
+        block_max = np.zeros(int(block_offsets[-1]), np.float32)
+        term_max = np.zeros(len(self.offsets) - 1, np.float32)
+        kth = [np.zeros(len(self.offsets) - 1, np.float32) for _ in KTH]
+        _bounds(self.offsets, impacts, block_offsets, block_max, term_max, *kth)
+        files = {"impacts.f32": impacts, "block_offsets.i64": block_offsets, "block_max.f32": block_max, "term_max.f32": term_max}
+        files |= {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
+        for name, array in files.items():
+            array.tofile(folder / name)
+        _write_json(folder / "header.json", {"model": model.id, "files": {n: _fingerprint(folder / n) for n in files}})
+
+    def verify(self) -> None:
+        """Read every byte and compare it with what was written."""
+        for path in sorted(self.folder.rglob("header.json")):
+            for name, known in json.loads(path.read_text())["files"].items():
+                if _crc(path.parent / name) != known["crc"]:
+                    raise StoreError(f"{path.parent / name}: the file is damaged; index anew")
+
+
+_DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def _bounds(
+    offsets: Any, impacts: Any, block_offsets: Any, block_max: Any, term_max: Any, kth10: Any, kth100: Any, kth1000: Any
+) -> None:
+    for term in prange(len(offsets) - 1):
+        start, stop = offsets[term], offsets[term + 1]
+        for block in range(block_offsets[term + 1] - block_offsets[term]):
+            most = np.float32(0)
+            for p in range(start + block * BLOCK, min(start + (block + 1) * BLOCK, stop)):
+                most = max(most, impacts[p])
+            block_max[block_offsets[term] + block] = most
+            term_max[term] = max(term_max[term], most)
+        if stop - start >= 10:
+            ordered = np.sort(impacts[start:stop])
+            kth10[term] = ordered[-10]
+            if stop - start >= 100:
+                kth100[term] = ordered[-100]
+            if stop - start >= 1000:
+                kth1000[term] = ordered[-1000]
+
+
+def _write_strings(path: Path, values: pa.Array) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("value", values.type)])) as writer:
+        writer.write_batch(pa.record_batch([values], names=["value"]))
+
+
+def _read_strings(path: Path) -> pa.Array:
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StoreError(f"{path}: the file is damaged ({error}); index anew") from None
+    return _flat(table["value"])
+
+
+def _write_json(path: Path, value: Any) -> None:
+    temporary = path.with_suffix(".writing")
+    temporary.write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
+    temporary.replace(path)
+
+
+def _crc(path: Path) -> int:
+    crc = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            crc = zlib.crc32(block, crc)
+    return crc
+
+
+def _sample_crc(path: Path, size: int) -> int:
+    """A checksum of evenly spaced samples, for files too large to read whole on opening."""
+    if size <= _SAMPLES * _SAMPLE:
+        return _crc(path)
+    crc = 0
+    with path.open("rb") as file:
+        for i in range(_SAMPLES):
+            file.seek(i * (size - _SAMPLE) // (_SAMPLES - 1))
+            crc = zlib.crc32(file.read(_SAMPLE), crc)
+    return crc
+
+
+def _fingerprint(path: Path) -> dict[str, int]:
+    size = path.stat().st_size
+    return {"size": size, "crc": _crc(path), "sample": _sample_crc(path, size)}
+
+
+def _check_file(path: Path, known: dict[str, int]) -> None:
+    try:
+        size = path.stat().st_size
+        same = size == known["size"] and (
+            _crc(path) == known["crc"] if size <= _CHECK_WHOLE else _sample_crc(path, size) == known["sample"]
+        )
+    except (OSError, KeyError, TypeError):
+        raise StoreError(f"{path}: a file of the index is missing or cannot be read; index anew") from None
+    if not same:
+        raise StoreError(f"{path}: the file is damaged or cut short (expected {known['size']} bytes, found {size}); index anew")

@@ -1,0 +1,276 @@
+"""Exact top-k search: MaxScore over windows of documents, compiled, no lock held.
+
+Terms are ordered by the most they can add. Those whose bounds together cannot reach the k-th best score found so far
+are not essential: documents that only they contain need no look. The others are added up window by window in a small
+array of sums; with a single essential term left, its blocks of postings are passed over by their maxima. What remains
+is looked up in the other lists by galloping. The threshold starts at the highest k-th impact of any term.
+
+Ties: the higher score first; equal scores (as 32-bit floats) in the order of the collection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from askew.compiled import lowest_bit
+
+BLOCK = 64
+_WINDOW = 1 << 14
+_SMALL_K = 48
+_NO_DOC = 0x7FFFFFFF
+
+
+@njit(nogil=True, cache=True)
+def _seek(docs: Any, start: int, stop: int, doc: int) -> int:
+    """The first place at or after ``start`` whose document is not before ``doc``: by leaps, then by halves."""
+    if start >= stop or docs[start] >= doc:
+        return start
+    step, low = 1, start
+    while low + step < stop and docs[low + step] < doc:
+        low += step
+        step <<= 1
+    high = min(low + step, stop)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if docs[middle] < doc:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@njit(nogil=True, cache=True)
+def _keep_best(keys: Any, size: int, k: int) -> None:
+    """Move the k highest keys to the front (quickselect)."""
+    low, high = 0, size - 1
+    while low < high:
+        pivot = keys[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while keys[i] > pivot:
+                i += 1
+            while keys[j] < pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@njit(nogil=True, cache=True)
+def _lowest(keys: Any, size: int) -> Any:
+    lowest = keys[0]
+    for i in range(1, size):
+        lowest = min(lowest, keys[i])
+    return lowest
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_float: Any, as_bits: Any) -> int:
+    """Take a document into the best; the new number held. ``floor[0]`` is the score to reach from now on.
+
+    A key is the bits of the score above the reversed document number, so that one comparison settles both.
+    """
+    as_float[0] = score
+    key = np.uint64(as_bits[0]) << np.uint64(32) | np.uint64(0xFFFFFFFF - doc)
+    if k <= _SMALL_K:
+        # Few are held sorted; the floor is always the k-th.
+        if size == k and key < keys[size - 1]:
+            return size
+        at = size if size < k else k - 1
+        while at > 0 and keys[at - 1] < key:
+            keys[at] = keys[at - 1]
+            at -= 1
+        keys[at] = key
+        size = min(size + 1, k)
+        if size == k:
+            as_bits[0] = np.uint32(keys[k - 1] >> np.uint64(32))
+            floor[0] = max(floor[0], np.float64(as_float[0]))
+        return size
+    keys[size] = key
+    size += 1
+    if size == 2 * k:
+        _keep_best(keys, size, k)
+        as_bits[0] = np.uint32(_lowest(keys, k) >> np.uint64(32))
+        floor[0] = max(floor[0], np.float64(as_float[0]))
+        return k
+    return size
+
+
+# Columns of the lists of a query: where we are, where it ends, where it began, the first of its blocks.
+_AT, _STOP, _BEGIN, _BLOCKS = 0, 1, 2, 3
+
+
+@njit(nogil=True, cache=True)
+def _finish(
+    doc: int, total: Any, others: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any
+) -> Any:
+    """Add what the terms that are not essential have for this document; -1 once it cannot reach the floor."""
+    for j in range(others - 1, -1, -1):
+        if total + reach[j] < floor[0]:
+            return -1.0
+        place = _seek(docs, lists[j, _AT], lists[j, _STOP], doc)
+        lists[j, _AT] = place
+        if place < lists[j, _STOP] and docs[place] == doc:
+            total += weight[j] * np.float64(impacts[place])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _essential_from(reach: Any, count: int, floor: Any) -> int:
+    """The first term that a document must contain one of, to have a chance."""
+    first = 0
+    while first < count and reach[first] < floor[0]:
+        first += 1
+    return first
+
+
+@njit(nogil=True, cache=True)
+def _order_lists(
+    terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any,
+    lists: Any, weight: Any, reach: Any, floor: Any,
+) -> int:  # fmt: skip
+    """Lay out the lists of a query, the term that can add least first; ``reach`` sums up what they can add."""
+    count = 0
+    for i in range(len(terms)):
+        t = terms[i]
+        if offsets[t] == offsets[t + 1]:
+            continue
+        most = weights[i] * np.float64(term_max[t])
+        place = count
+        while place > 0 and reach[place - 1] > most:
+            lists[place] = lists[place - 1]
+            weight[place], reach[place] = weight[place - 1], reach[place - 1]
+            place -= 1
+        lists[place, _AT], lists[place, _STOP] = offsets[t], offsets[t + 1]
+        lists[place, _BEGIN], lists[place, _BLOCKS] = offsets[t], block_offsets[t]
+        weight[place], reach[place] = weights[i], most
+        count += 1
+        # A little below, since documents with exactly this score are still wanted.
+        floor[0] = max(floor[0], weights[i] * np.float64(term_kth[t]) * (1.0 - 1e-6))
+    for i in range(1, count):
+        reach[i] += reach[i - 1]
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _add_window(
+    start: int, first: int, count: int, lists: Any, weight: Any, docs: Any, impacts: Any, sums: Any, touched: Any
+) -> None:
+    """Add up the essential terms over one window of documents."""
+    end = start + _WINDOW
+    for t in range(first, count):
+        p, last, w = lists[t, _AT], lists[t, _STOP], weight[t]
+        while p < last and docs[p] < end:
+            i = docs[p] - start
+            sums[i] += w * np.float64(impacts[p])
+            touched[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+            p += 1
+        lists[t, _AT] = p
+
+
+@njit(nogil=True, cache=True)
+def _search_one(
+    terms: Any, weights: Any, k: int, offsets: Any, docs: Any, impacts: Any, block_offsets: Any, block_max: Any,
+    term_max: Any, term_kth: Any, lists: Any, weight: Any, reach: Any, sums: Any, touched: Any, keys: Any,
+    as_float: Any, as_bits: Any,
+) -> int:  # fmt: skip
+    """The best k of one query as sorted keys; how many there are."""
+    floor = np.full(1, -1.0)
+    count = _order_lists(terms, weights, offsets, block_offsets, term_max, term_kth, lists, weight, reach, floor)
+    size = 0
+    first = _essential_from(reach, count, floor)
+    while first < count - 1:
+        start = np.int64(_NO_DOC)
+        for t in range(first, count):
+            if lists[t, _AT] < lists[t, _STOP]:
+                start = min(start, np.int64(docs[lists[t, _AT]]))
+        if start == _NO_DOC:
+            break
+        _add_window(start, first, count, lists, weight, docs, impacts, sums, touched)
+        rest = reach[first - 1] if first > 0 else 0.0
+        for word in range(_WINDOW >> 6):
+            bits = touched[word]
+            touched[word] = 0
+            while bits != 0:
+                i = (word << 6) + np.int64(lowest_bit(bits))
+                bits &= bits - np.uint64(1)
+                total = sums[i]
+                sums[i] = 0.0
+                if total + rest < floor[0]:
+                    continue
+                total = _finish(start + i, total, first, lists, weight, reach, floor, docs, impacts)
+                if total >= floor[0]:
+                    size = _offer(np.float32(total), start + i, k, keys, size, floor, as_float, as_bits)
+        first = _essential_from(reach, count, floor)
+    if first == count - 1:
+        size = _walk_single(
+            first, k, lists, weight, reach, floor, docs, impacts, block_max, keys, size, as_float, as_bits
+        )  # fmt: skip
+    if size > k:
+        _keep_best(keys, size, k)
+        size = k
+    keys[:size] = np.sort(keys[:size])[::-1]
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _walk_single(
+    last: int, k: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any, block_max: Any,
+    keys: Any, size: int, as_float: Any, as_bits: Any,
+) -> int:  # fmt: skip
+    """One essential term is left: walk its postings, passing over blocks that have nothing high enough."""
+    p, end, begin, w = lists[last, _AT], lists[last, _STOP], lists[last, _BEGIN], weight[last]
+    rest = reach[last - 1] if last > 0 else 0.0
+    while p < end:
+        number = (p - begin) // BLOCK
+        limit = min(begin + (number + 1) * BLOCK, end)
+        if w * np.float64(block_max[lists[last, _BLOCKS] + number]) + rest < floor[0]:
+            p = limit
+            continue
+        while p < limit:
+            total = w * np.float64(impacts[p])
+            if total + rest >= floor[0]:
+                doc = np.int64(docs[p])
+                total = _finish(doc, total, last, lists, weight, reach, floor, docs, impacts)
+                if total >= floor[0]:
+                    size = _offer(np.float32(total), doc, k, keys, size, floor, as_float, as_bits)
+            p += 1
+    return size
+
+
+@njit(nogil=True, cache=True)
+def search_bags(
+    bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
+    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, out_docs: Any, out_scores: Any, out_counts: Any,
+) -> None:  # fmt: skip
+    """Search some bags of weighted terms; row i of the output belongs to bag i."""
+    widest = 1
+    for bag in bags:
+        widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
+    lists = np.zeros((widest, 4), np.int64)
+    weight, reach = np.zeros(widest), np.zeros(widest)
+    sums, touched = np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64)
+    keys = np.zeros(2 * k + 2, np.uint64)
+    as_float = np.zeros(1, np.float32)
+    as_bits = as_float.view(np.uint32)
+    for bag in bags:
+        part = slice(bag_offsets[bag], bag_offsets[bag + 1])
+        size = _search_one(
+            bag_terms[part], bag_weights[part], k, offsets, docs, impacts, block_offsets, block_max, term_max, term_kth,
+            lists, weight, reach, sums, touched, keys, as_float, as_bits,
+        )  # fmt: skip
+        out_counts[bag] = size
+        for i in range(size):
+            as_bits[0] = np.uint32(keys[i] >> np.uint64(32))
+            out_scores[bag, i] = as_float[0]
+            out_docs[bag, i] = np.int32(np.uint64(0xFFFFFFFF) - (keys[i] & np.uint64(0xFFFFFFFF)))

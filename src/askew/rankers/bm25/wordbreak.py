@@ -1,0 +1,321 @@
+"""Words as Lucene's StandardTokenizer finds them (Unicode UAX #29), compiled, straight from UTF-8 bytes.
+
+A batch of documents becomes numbers: each token is looked up in a table of the distinct words of the batch, so that
+everything after (stop words, stemming) is done once per distinct word. Words come out lower-cased and without a final 's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+_DATA = Path(__file__).parent.parent.parent / "data" / "wordbreak.csv"
+_NAMES = (
+    *("Other", "Letter", "Hebrew", "Numeric", "ExtendNumLet", "Katakana", "MidLetter", "MidNum", "MidNumLet"),
+    *("SingleQuote", "DoubleQuote", "Extend", "Han", "Hiragana", "Complex", "Pictograph"),
+)
+(
+    OTHER, LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET, KATAKANA, MID_LETTER, MID_NUM, MID_NUM_LET,
+    SINGLE_QUOTE, DOUBLE_QUOTE, EXTEND, HAN, HIRAGANA, COMPLEX, PICTOGRAPH,
+) = range(16)  # fmt: skip
+MAX_TOKEN = 255
+_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_FULL = -1
+
+
+@cache
+def class_table() -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The word-break class of every code point."""
+    table = np.zeros(0x110000, np.uint8)
+    for line in _DATA.read_text(encoding="ascii").splitlines()[2:]:
+        first, last, name = line.split(",")
+        table[int(first, 16) : int(last, 16) + 1] = _NAMES.index(name)
+    return table
+
+
+@cache
+def lower_table() -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Lower case one code point for one, as Java's Character.toLowerCase does."""
+    table = np.arange(0x110000, dtype=np.int32)
+    for point in range(0x20000):
+        lowered = chr(point).lower()
+        if len(lowered) == 1:
+            table[point] = ord(lowered)
+    table[0x130] = ord("i")
+    return table
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a batch: ``words[ids]`` in order; document i has ``counts[i]`` of them."""
+
+    words: list[str]
+    ids: np.ndarray[Any, np.dtype[np.int32]]
+    counts: np.ndarray[Any, np.dtype[np.int32]]
+
+
+def tokenize(texts: pa.Array) -> Tokens:
+    """All tokens of a batch of texts (a large_string array)."""
+    buffers = texts.buffers()
+    offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+    size = int(offsets[-1] - offsets[0])
+    ids = np.empty(size + 1, np.int32)
+    counts = np.zeros(len(texts), np.int32)
+    slots = 1 << max(12, (size // 64).bit_length())
+    while True:
+        table = np.full(slots, -1, np.int32)
+        spans = np.empty((slots // 2 + 1, 2), np.int64)
+        blob = np.empty(2 * size + 64, np.uint8)
+        found, used = _tokenize(data, offsets, class_table(), lower_table(), table, spans, blob, ids, counts)
+        if found != _FULL:
+            break
+        slots *= 4
+    text = blob[:used].tobytes()
+    words = [text[a:b].decode() for a, b in spans[:found].tolist()]
+    return Tokens(words, ids[: int(counts.sum())].copy(), counts)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _point(data: Any, at: int, end: int) -> Any:
+    """The code point at a byte, and the byte after it; 0 beyond the end."""
+    if at >= end:
+        return 0, at
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, at + 1
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | np.int64(data[at + 1] & 0x3F), at + 2
+    if first < 0xF0:
+        low = np.int64(data[at + 1] & 0x3F) << 6 | np.int64(data[at + 2] & 0x3F)
+        return (first & 0x0F) << 12 | low, at + 3
+    low = np.int64(data[at + 1] & 0x3F) << 12 | np.int64(data[at + 2] & 0x3F) << 6 | np.int64(data[at + 3] & 0x3F)
+    return (first & 0x07) << 18 | low, at + 4
+
+
+@njit(nogil=True, cache=True)
+def _skip_extend(data: Any, at: int, end: int, classes: Any) -> int:
+    while at < end:
+        point, after = _point(data, at, end)
+        if classes[point] != EXTEND:
+            break
+        at = after
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _class_at(data: Any, at: int, end: int, classes: Any) -> int:
+    """The class at a byte, marks and formats passed over."""
+    at = _skip_extend(data, at, end, classes)
+    if at >= end:
+        return OTHER
+    point, _ = _point(data, at, end)
+    return int(classes[point])
+
+
+@njit(nogil=True, cache=True)
+def _joins_across(previous: int, middle: int, following: int) -> bool:
+    """Whether a middle character joins what stands on both sides of it: don't, 3.14, 1,000."""
+    if previous in (LETTER, HEBREW) and following in (LETTER, HEBREW):
+        return middle in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
+    if previous == NUMERIC and following == NUMERIC:
+        return middle in (MID_NUM, MID_NUM_LET, SINGLE_QUOTE)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _joins(previous: int, current: int) -> bool:
+    """Whether two neighbours belong to one word."""
+    if current in (LETTER, HEBREW, NUMERIC):
+        return previous in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET)
+    if current == KATAKANA:
+        return previous in (KATAKANA, EXTEND_NUM_LET)
+    return current == EXTEND_NUM_LET
+
+
+@njit(nogil=True, cache=True)
+def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
+    """From just after its first character: where the word ends, and whether it has more than underscores in it."""
+    previous, content = kind, kind != EXTEND_NUM_LET
+    while at < end:
+        point, after = _point(data, at, end)
+        current = np.int64(classes[point])
+        if current == EXTEND:
+            at = after
+            continue
+        if current == LETTER and (previous == LETTER or previous == NUMERIC):  # noqa: PLR1714 - the common case, fast
+            at, previous = after, current
+            continue
+        if _joins(previous, current):
+            content = content or current != EXTEND_NUM_LET
+            at, previous = after, current
+            continue
+        if previous == HEBREW and current == SINGLE_QUOTE:
+            at = after
+            previous = HEBREW if _class_at(data, after, end, classes) in (LETTER, HEBREW) else OTHER
+            continue
+        following = _class_at(data, after, end, classes)
+        if previous == HEBREW and current == DOUBLE_QUOTE and following == HEBREW:
+            at = after
+            continue
+        if not _joins_across(previous, current, following):
+            break
+        at = after
+    return at, content
+
+
+@njit(nogil=True, cache=True)
+def _token_end(data: Any, at: int, end: int, classes: Any) -> Any:
+    """The end of the token that starts here, or of what is to be passed over; and whether it is a token."""
+    point, after = _point(data, at, end)
+    kind = np.int64(classes[point])
+    if kind in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET, KATAKANA):
+        return _word_end(data, after, end, classes, kind)
+    if kind in (HAN, HIRAGANA, PICTOGRAPH):
+        return _skip_extend(data, after, end, classes), True
+    if kind == COMPLEX:
+        while after < end and _class_at(data, after, end, classes) == COMPLEX:
+            after = _skip_extend(data, after, end, classes)
+            _, after = _point(data, after, end)
+        return _skip_extend(data, after, end, classes), True
+    return after, False
+
+
+@njit(nogil=True, cache=True)
+def _write_lower(data: Any, start: int, stop: int, lower: Any, blob: Any, used: int) -> Any:
+    """The token in lower case at the end of the blob, at most MAX_TOKEN characters; its end, and where it stopped."""
+    at, characters = start, 0
+    while at < stop and characters < MAX_TOKEN:
+        point, at = _point(data, at, stop)
+        characters += 1 + (point > 0xFFFF)
+        point = np.int64(lower[point])
+        if point < 0x80:
+            blob[used] = point
+            used += 1
+        elif point < 0x800:
+            blob[used], blob[used + 1] = 0xC0 | point >> 6, 0x80 | point & 0x3F
+            used += 2
+        elif point < 0x10000:
+            blob[used], blob[used + 1], blob[used + 2] = 0xE0 | point >> 12, 0x80 | point >> 6 & 0x3F, 0x80 | point & 0x3F
+            used += 3
+        else:
+            blob[used], blob[used + 1] = 0xF0 | point >> 18, 0x80 | point >> 12 & 0x3F
+            blob[used + 2], blob[used + 3] = 0x80 | point >> 6 & 0x3F, 0x80 | point & 0x3F
+            used += 4
+    return used, at
+
+
+@njit(nogil=True, cache=True)
+def _without_possessive(blob: Any, start: int, stop: int) -> int:
+    """Without a final 's, the apostrophe being U+0027, U+2019 or U+FF07."""
+    if stop - start < 2 or blob[stop - 1] != 115:
+        return stop
+    if blob[stop - 2] == 39:
+        return stop - 2
+    if stop - start >= 4:
+        a, b, c = blob[stop - 4], blob[stop - 3], blob[stop - 2]
+        if (a == 0xE2 and b == 0x80 and c == 0x99) or (a == 0xEF and b == 0xBC and c == 0x87):
+            return stop - 4
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def _hash(blob: Any, start: int, stop: int) -> Any:
+    hashed = _SEED
+    for i in range(start, stop):
+        hashed = (hashed ^ np.uint64(blob[i])) * _PRIME
+    return hashed
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _number_of(blob: Any, start: int, stop: int, hashed: Any, table: Any, spans: Any, known: int) -> int:
+    """The number of this word in the table; the next free number if it is new."""
+    slot = np.int64((hashed ^ hashed >> np.uint64(29)) & np.uint64(len(table) - 1))
+    while table[slot] >= 0:
+        word = table[slot]
+        a, b = spans[word, 0], spans[word, 1]
+        if b - a == stop - start:
+            same = True
+            for i in range(stop - start):
+                if blob[a + i] != blob[start + i]:
+                    same = False
+                    break
+            if same:
+                return int(word)
+        slot = (slot + 1) & (len(table) - 1)
+    table[slot] = known
+    spans[known, 0], spans[known, 1] = start, stop
+    return known
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> bool:
+    """Whether an ASCII word ends before this byte, told from this byte and the next alone."""
+    if at >= end:
+        return True
+    if data[at] >= 128 or data[at] == 95:
+        return False
+    if classes[data[at]] == OTHER:
+        return True
+    # A mark in the middle joins only what goes on after it: not before a blank, nor at the end of a sentence.
+    return at + 1 >= end or (data[at + 1] < 128 and inside[data[at + 1]] == 0)
+
+
+@njit(nogil=True, cache=True)
+def _tokenize(
+    data: Any, offsets: Any, classes: Any, lower: Any, table: Any, spans: Any, blob: Any, ids: Any, counts: Any
+) -> Any:
+    """Fill ``ids`` and ``counts``; the number of distinct words and the bytes they take, or _FULL."""
+    # What an ASCII byte becomes inside a word: its lower case, or 0 for anything but a letter or a digit.
+    inside = np.zeros(256, np.uint8)
+    for byte in range(128):
+        if classes[byte] == LETTER or classes[byte] == NUMERIC:  # noqa: PLR1714
+            inside[byte] = lower[byte]
+    known, used, total = 0, 0, 0
+    for doc in range(len(offsets) - 1):
+        at, end = offsets[doc], offsets[doc + 1]
+        before = total
+        while at < end:
+            if data[at] < 128 and inside[data[at]] == 0 and data[at] != 95:
+                at += 1
+                continue
+            # The usual word is ASCII letters and digits up to a byte that ends it for sure.
+            tail, stop, hashed = used, at, _SEED
+            while stop < end:
+                small = inside[data[stop]]
+                if small == 0:
+                    break
+                blob[tail] = small
+                hashed = (hashed ^ np.uint64(small)) * _PRIME
+                tail += 1
+                stop += 1
+            if stop > at and stop - at <= MAX_TOKEN and _ends_for_sure(data, stop, end, classes, inside):
+                number = _number_of(blob, used, tail, hashed, table, spans, known)
+                ids[total] = number
+                total += 1
+                at = stop
+                if number == known:
+                    known, used = known + 1, tail
+                    if 2 * known > len(table) - 2:
+                        return _FULL, 0
+                continue
+            stop, is_token = _token_end(data, at, end, classes)
+            while is_token and at < stop:
+                tail, at = _write_lower(data, at, stop, lower, blob, used)
+                tail = _without_possessive(blob, used, tail)
+                number = _number_of(blob, used, tail, _hash(blob, used, tail), table, spans, known)
+                ids[total] = number
+                total += 1
+                if number == known:
+                    known, used = known + 1, tail
+                    if 2 * known > len(table) - 2:
+                        return _FULL, 0
+            at = stop
+        counts[doc] = total - before
+    return known, used
