@@ -57,7 +57,9 @@ class Keep:
     def run(self, rows):
         self.calls += 1
         kept = [x for x in rows["x"].to_pylist() if x % 2 == 0]
-        return pa.table({"x": [x + self.offset for x in kept]}), {"odd": rows.num_rows - len(kept)}
+        return pa.table({"x": pa.array([x + self.offset for x in kept], pa.int64())}), {
+            "odd": rows.num_rows - len(kept)
+        }
 
 
 class Numbers:
@@ -198,6 +200,73 @@ def test_a_damaged_part_of_an_unfinished_step_is_an_error_not_a_shorter_result(t
     part.write_bytes(part.read_bytes()[:50])
     with pytest.raises(StoreError, match="damaged"):
         run_step(store, "evens", Keep(), Numbers(20), shard_rows=6)
+
+
+def test_any_byte_of_a_part_left_behind_that_is_changed_is_an_error(tmp_path):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest
+    folder = tmp_path / f"evens-{manifest.key}"
+    (folder / "manifest.json").unlink()
+    part = folder / manifest.parts[1].file
+    whole = part.read_bytes()
+    for at in range(len(whole)):
+        data = bytearray(whole)
+        data[at] ^= 1 << at % 8
+        part.write_bytes(bytes(data))
+        with pytest.raises(StoreError, match="damaged"):
+            run_step(store, "evens", Keep(), Numbers(20), shard_rows=6)
+    part.write_bytes(whole)
+    assert run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest == manifest
+
+
+def test_parts_left_behind_that_are_not_one_table_are_an_error(tmp_path):
+    store = Store(tmp_path)
+    with store.writing("evens", "k") as writer:
+        writer.write(pa.table({"x": [1]}), 0, 1, 1, {})
+        writer.write(pa.table({"y": [1]}), 1, 2, 1, {})
+    with store.writing("evens", "k") as writer, pytest.raises(StoreError, match="columns of the other parts"):
+        writer.done()
+
+
+def test_a_part_under_the_name_of_other_rows_is_an_error(tmp_path):
+    store = Store(tmp_path)
+    with store.writing("evens", "k") as writer:
+        part = writer.write(pa.table({"x": [1]}), 0, 1, 1, {})
+        (writer.folder / part.file).rename(writer.folder / part.file.replace("01-", "02-"))
+        with pytest.raises(StoreError, match="other rows than its name says"):
+            writer.done()
+
+
+def test_a_stage_that_changes_its_columns_is_stopped_and_named(tmp_path):
+    class Changes(Keep):
+        name = "changes"
+
+        def run(self, rows):
+            self.calls += 1
+            return rows.rename_columns([f"x{self.calls}"]), {}
+
+    with pytest.raises(StageError, match="'changes' changed its columns at row 6: x1 int64 before, x2 int64 now"):
+        run_step(Store(tmp_path), "x", Changes(), Numbers(20), shard_rows=6)
+
+
+def test_a_manifest_that_is_not_what_was_written_is_an_error(tmp_path):
+    manifest = run_step(Store(tmp_path), "evens", Keep(), Numbers(20)).manifest
+    path = tmp_path / f"evens-{manifest.key}" / "manifest.json"
+    good = json.loads(path.read_text())
+    changes = [{"parts": 3}, {"parts": [3]}, {"parts": [{"file": "x"}]}, {"columns": []}, {"key": None}, {"totals": {}}]
+    for change in changes:
+        path.write_text(json.dumps({**good, **change}))
+        with pytest.raises(StoreError, match="manifest is damaged"):
+            Store(tmp_path).steps()
+
+
+def test_unfinished_steps_are_told_with_what_is_done(tmp_path):
+    store = Store(tmp_path)
+    manifest = run_step(store, "evens", Keep(), Numbers(20), shard_rows=6).manifest
+    assert store.unfinished() == {}
+    (tmp_path / f"evens-{manifest.key}" / "manifest.json").unlink()
+    (tmp_path / f"evens-{manifest.key}" / manifest.parts[0].file).unlink()
+    assert store.unfinished() == {f"evens-{manifest.key}": {"parts": 3, "rows in": 14}}
 
 
 def test_a_damaged_manifest_is_an_error(tmp_path):

@@ -1,5 +1,7 @@
 """Effectiveness: the columnar path is trec_eval's answer, ties and cut-offs included."""
 
+import subprocess
+
 import ir_measures
 import numpy as np
 import polars as pl
@@ -88,6 +90,32 @@ def test_effectiveness_without_judgements_says_what_to_give():
 def test_a_parameter_that_ir_measures_refuses_is_one_clear_error():
     with pytest.raises(ConfigError, match="nDCG"):
         values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "nDCG(dcg='nonsense')@10")
+
+
+def test_a_whole_number_will_do_where_ir_measures_wants_a_fraction():
+    got = values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "SetF(beta=2)", "SetF(beta=2.0)")
+    assert got["q"]["SetF(beta=2)"] == got["q"]["SetF(beta=2.0)"] > 0
+
+
+def test_a_provider_that_takes_only_numbers_for_queries_is_given_numbers():
+    ir = ir_measures.providers.registry["gdeval"]
+    if not ir.is_available():
+        pytest.skip("perl is not installed")
+    got = values({"a query": {"a doc": 2.0, "b": 1.0}}, {"a query": {"b": 1}}, "ERR@10")
+    assert 0 < got["a query"]["ERR@10"] < 1
+
+
+def test_whatever_a_provider_raises_and_says_is_one_clear_error(monkeypatch, capfd):
+    def breaks(*_):
+        subprocess.run(["sh", "-c", "echo first line >&2; echo second line >&2; exit 3"], check=True)
+
+    monkeypatch.setattr(ir_measures, "iter_calc", breaks)
+    with pytest.raises(ConfigError, match=r"nDCG.*: first line$"):
+        values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "nDCG@10")
+    monkeypatch.setattr(ir_measures, "iter_calc", lambda *_: {}["lost"])
+    with pytest.raises(ConfigError, match=r"nDCG.*: 'lost'$"):
+        values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "nDCG@10")
+    assert capfd.readouterr().err == ""
 
 
 def test_the_order_of_lines_and_of_queries_does_not_matter():

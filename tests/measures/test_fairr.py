@@ -77,15 +77,24 @@ def test_asking_for_a_background_run_without_giving_one_is_an_error():
         score("NFaiRR(background=run)@10", ("all",))
 
 
-def test_a_background_without_any_neutrality_is_an_error_where_the_original_gives_nan():
-    with pytest.raises(DataError, match="0/0"):
-        score("NFaiRR@10", ("all",), background=("all",))
-
-
-def test_such_a_query_can_be_left_out():
+def test_a_query_whose_background_has_no_neutrality_is_left_out_counted_and_told():
     run = {"q": {"all": 1.0}, "r": {"neutral": 1.0}}
-    report = askew.measure({"r": run}, DOCS, measures=["NFaiRR(zero_ideal=absent)@10"])
+    report = askew.measure({"r": run}, DOCS, measures=["NFaiRR@10"])
     assert report.mean(report.runs[0], report.asked[0]).n == 1
+    assert "r: NFaiRR@10 leaves out 1 of 2 queries for which it is not defined" in report.notes
+
+
+def test_such_a_query_can_be_an_error():
+    with pytest.raises(DataError, match="0/0"):
+        score("NFaiRR(zero_ideal=error)@10", ("all",), background=("all",))
+
+
+@pytest.mark.parametrize("policy", ["drop", "skip"])
+@pytest.mark.parametrize("name", ["FaiRR", "NFaiRR", "NFaiRR(zero_ideal=error)"])
+def test_a_query_without_any_known_document_is_left_out_rather_than_called_without_neutrality(name, policy):
+    run = {"q": {"ghost": 1.0}, "r": {"neutral": 1.0}}
+    report = askew.measure({"r": run}, DOCS, measures=[f"{name}@10"], missing=policy)
+    assert report.to_dict(per_query=True)["runs"][0]["per_query"] == {"q": {}, "r": {f"{name}@10": 1.0}}
 
 
 def test_nfairr_exceeds_one_when_the_run_has_documents_the_background_lacks():

@@ -116,6 +116,10 @@ class TestBigdeli2022:
         assert run["measures"]["RR@10"]["mean"] == pytest.approx((0.5 + 0) / 2)
         assert run["measures"]["RR@10"]["n"] == 2
 
+    def test_an_ideal_of_zero_is_an_error_where_the_original_gives_nan(self, tmp_path):
+        with pytest.raises(DataError, match="nan"):
+            score(tmp_path, "bigdeli2022", lines("7", 1), "1\the he\n", ["NFaiRR@5"], background=lines("7", 1))
+
     def test_a_run_that_lacks_a_query_of_the_first_is_an_error_where_the_original_crashes(self, tmp_path):
         one = write(tmp_path / "one.run", lines("7", 1) + lines("8", 1))
         two = write(tmp_path / "two.run", lines("7", 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +26,7 @@ def command(
     The same command again does nothing; after an interruption it goes on where it was. askew measure
     --store finds the counts by the content of the documents.
     """
-    from askew.cli.render import Waiting
+    from askew.cli.render import Waiting, say, say_json
     from askew.core.errors import ConfigError
     from askew.engine.store import Store
     from askew.stages.annotate import Annotate, annotate
@@ -45,10 +44,8 @@ def command(
     manifest = outcome.manifest
     folder = Store(store).folder(manifest.step, manifest.key)
     if as_json:
-        typer.echo(
-            json.dumps({"folder": str(folder), "ran": outcome.ran, "rows": manifest.rows_out, "key": manifest.key})
-        )
+        say_json({"folder": str(folder), "ran": outcome.ran, "rows": manifest.rows_out, "key": manifest.key})
         return
     verb = "counted" if outcome.ran else "already counted:"
-    typer.echo(f"{verb} {manifest.rows_out:,} documents with {manifest.settings['lexicon']}, tokens {tokens}")
-    typer.echo(f"kept in {folder}")
+    say(f"{verb} {manifest.rows_out:,} documents with {manifest.settings['lexicon']}, tokens {tokens}")
+    say(f"kept in {folder}")

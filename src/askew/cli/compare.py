@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from askew.cli import options as o
 from askew.core.errors import ConfigError
+from askew.core.measure import split_measures
 
 if TYPE_CHECKING:
     from askew.stages.compare import CompareReport
@@ -47,9 +47,10 @@ def command(
     A gain is positive where the new run is better: higher for effectiveness and neutrality, nearer to zero
     for lean. With --delta there is also a test that nothing is lost beyond it.
     """
-    from askew.cli.render import Waiting, note
+    from askew.cli.render import Waiting, note, say_json
     from askew.stages.compare import compare
 
+    o.one_form(as_json, as_tsv)
     with Waiting("counting words") as progress:
         report = compare(
             old, new, docs, test=test, delta=_delta(delta), unpaired=unpaired, seed=seed, qrels=qrels, queries=queries,
@@ -59,7 +60,7 @@ def command(
         )  # fmt: skip
     note(report.notes)
     if as_json:
-        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False))
+        say_json(report.to_dict())
     elif as_tsv:
         _print_tsv(report)
     else:
@@ -67,34 +68,33 @@ def command(
 
 
 def _delta(text: str | None) -> float | dict[str, float] | None:
+    """``0.01``, or ``RR@10=0.01 nDCG@10=0.02``; a measure may have blanks and ``=`` inside its brackets."""
     if text is None:
         return None
     try:
         if "=" not in text:
-            return _positive(text)
-        return {name: _positive(value) for name, _, value in (part.rpartition("=") for part in text.split())}
-    except ValueError:
-        raise ConfigError(f"--delta is a positive number or 'MEASURE=number ...', found {text!r}") from None
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not value > 0:
-        raise ValueError(text)
-    return value
+            return float(text)
+        pairs = [(name, float(value)) for name, _, value in (part.rpartition("=") for part in split_measures(text))]
+    except (ValueError, ConfigError):
+        pairs = []
+    if not pairs or not all(name for name, _ in pairs) or len(dict(pairs)) < len(pairs):
+        raise ConfigError(f"--delta is a positive number or 'MEASURE=number ...', found {text!r}")
+    return dict(pairs)
 
 
 def _print_tsv(report: CompareReport) -> None:
+    from askew.cli.render import say_tsv
+
     names = ["n", "old", "new", "relative", "gain", "low", "high", "p", "p_holm", "effect", "helped", "hurt", "same"]
     names += ["delta", "p_no_loss", "p_equivalent"]
-    typer.echo("\t".join(["measure", *names, "signature"]))
+    say_tsv("measure", *names, "signature")
     for text, row in report.to_dict()["measures"].items():
         values = ["" if row[name] is None else repr(row[name]) for name in names]
-        typer.echo("\t".join([text, *values, row["signature"]]))
+        say_tsv(text, *values, row["signature"])
 
 
 def _print_table(report: CompareReport) -> None:
-    from askew.cli.render import number, p_value, print_tables, safe
+    from askew.cli.render import number, p_value, print_tables
 
     rows = [report.results[a.text] for a in report.asked]
     columns: list[tuple[str, list[str]]] = [
@@ -112,5 +112,5 @@ def _print_table(report: CompareReport) -> None:
             ("no loss beyond", ["-" if r.delta is None else f"{r.delta:g}: p {p_value(r.p_no_loss)}" for r in rows])
         )
         columns.append(("equivalent", ["-" if r.delta is None else f"p {p_value(r.p_equivalent)}" for r in rows]))
-    title = f"old: {safe(report.old)}   new: {safe(report.new)}   (gain > 0: new is better)"
+    title = f"old: {report.old}   new: {report.new}   (gain > 0: new is better)"
     print_tables(title, "measure", [a.text for a in report.asked], columns)

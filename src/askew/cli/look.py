@@ -19,6 +19,8 @@ def list_command(
     what: Annotated[str, typer.Argument(help=f"One of: {', '.join(_LISTS)}.")], as_json: o.AsJson = False
 ) -> None:
     """List lexicons, measures, presets, tokenizers or plugins, a line each."""
+    from askew.cli.render import print_rows, say_json
+
     lists = {
         "lexicons": _lexicons,
         "measures": _measures,
@@ -30,29 +32,10 @@ def list_command(
         raise UnknownName("list", what, lists)
     rows = lists[what]()
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        say_json(rows)
         return
-    from askew.cli.render import safe
-
-    columns = [(key, [safe(str(row[key])) for row in rows]) for key in rows[0] if key != "name"]
+    columns = [(key, [str(row[key]) for row in rows]) for key in rows[0] if key != "name"]
     print_rows("name", [row["name"] for row in rows], columns)
-
-
-def print_rows(first: str, labels: list[str], columns: list[tuple[str, list[str]]]) -> None:
-    """A table whose last column may be long and wraps."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from askew.cli.render import console
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column(first, overflow="fold")
-    for heading, _ in columns:
-        table.add_column(heading, overflow="fold")
-    for row, label in enumerate(labels):
-        table.add_row(Text(label), *(Text(cells[row]) for _, cells in columns))
-    console().print(table)
 
 
 def _lexicons() -> list[dict[str, Any]]:
@@ -72,7 +55,7 @@ def _measures() -> list[dict[str, Any]]:
     from askew.measures.catalogue import family_names, find_family
 
     rows = []
-    for name in family_names():
+    for name in family_names(available=True):
         family = find_family(name)
         rows.append({"name": name, "reads": ", ".join(sorted(family.reads)), "about": family.about})
     return sorted(rows, key=lambda row: "judgements" in row["reads"])
@@ -103,24 +86,30 @@ def show_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Show one lexicon with its terms, one measure with its parameters, one preset, or a store."""
+    from askew.cli.render import say, say_json
+
     things = {"lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "store": _show_store}
     if what not in things:
         raise UnknownName("thing to show", what, things)
     facts = things[what](name)
     if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        say_json(facts)
         return
-    from askew.cli.render import console, safe
-
-    out = console()
     for key, value in facts.items():
-        if isinstance(value, dict):
-            out.print(f"{key}:")
+        if isinstance(value, dict) and value:
+            say(f"{key}:")
             for field, inner in value.items():
-                text = inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)
-                out.print(f"  {safe(str(field))}: {safe(text)}")
+                say(f"  {field}{f' ({len(inner)})' if isinstance(inner, list) else ''}: {_as_text(inner)}")
         else:
-            out.print(f"{key}: {safe(', '.join(map(str, value)) if isinstance(value, list) else str(value))}")
+            say(f"{key}: {_as_text(value)}")
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False) if value else "none"
+    return str(value)
 
 
 def _show_lexicon(name: str) -> dict[str, Any]:
@@ -131,7 +120,7 @@ def _show_lexicon(name: str) -> dict[str, Any]:
         "lexicon": found.id, "title": found.title, "version": found.version, "language": found.language,
         "source": found.source, "licence": found.licence, "note": found.note,
     }  # fmt: skip
-    facts |= {f"{group} ({len(terms)})": list(terms) for group, terms in found.groups.items()}
+    facts["groups"] = {group: list(terms) for group, terms in found.groups.items()}
     if shared := found.shared_terms():
         facts["in several groups"] = {term: ", ".join(groups) for term, groups in shared.items()}
     return {key: value for key, value in facts.items() if value}
@@ -142,7 +131,8 @@ def _show_measure(name: str) -> dict[str, Any]:
     from askew.measures.catalogue import Catalogue, find_family
 
     family = find_family(Measure.parse(name).name)
-    (asked,) = Catalogue().complete([name])
+    # As measure has it where no background run is given.
+    (asked,) = Catalogue(overrides={"background": "self"}).complete([name])
     described = {}
     for key, parameter in family.parameters.items():
         choices = f" [{', '.join(map(str, parameter.choices))}]" if parameter.choices else ""
@@ -170,14 +160,14 @@ def _show_store(name: str) -> dict[str, Any]:
 
     if not Path(name).is_dir():
         raise StoreError(f"store {name}: no such folder")
-    steps = Store(name).steps()
-    shown = {
+    store = Store(name)
+    finished = {
         f"{m.step}-{m.key}": {
             "rows in": m.rows_in,
             "rows out": m.rows_out,
             "dropped": m.dropped,
             "settings": m.settings,
         }
-        for m in steps
+        for m in store.steps()
     }
-    return {"store": name, "finished steps": shown or "none"}
+    return {"store": name, "finished steps": finished, "unfinished steps": store.unfinished()}

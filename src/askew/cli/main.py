@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+from typing import Any
 
-import click
 import typer
 
 from askew import __version__
 from askew.cli import annotate, compare, demo, look, measure
+from askew.cli.render import say
 from askew.core.errors import AskewError
+
+# Some versions of typer use click, others have a click of their own inside: this is the one that is really raised.
+_CannotRead: Any = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="askew",
@@ -31,52 +37,91 @@ app.command("list")(look.list_command)
 app.command("show")(look.show_command)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"askew {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", help="Show the version and leave.", is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", help="Show the version and leave.", is_eager=True, callback=_version
+    ),
 ) -> None:
-    if version:
-        typer.echo(f"askew {__version__}")
-        raise typer.Exit
+    pass
 
 
 def main() -> None:
     """Run a command. A user's mistake is one message; only a mistake of ours may show a traceback, on request."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A letter that the terminal's encoding lacks is shown by its number rather than being the end of us.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a command can end
     """Run a command and return its exit code."""
     try:
-        code = typer.main.get_command(app).main(arguments, prog_name="askew", standalone_mode=False)
+        return _invoke(arguments)
     except AskewError as error:
-        _say(f"{error}")
+        say(f"askew: {error}", err=True)
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        _say("interrupted; what is finished is kept, the same command goes on from there")
+    except _CannotRead as error:
+        return _refuse(error)
+    except (KeyboardInterrupt, typer.Abort):
+        say("askew: interrupted; what is finished is kept, the same command goes on from there", err=True)
         return 130
-    except BrokenPipeError:
-        # The reader of our output has left (askew ... | head): not an error, and nothing more to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
-        _say(f"{error.filename or 'a file'}: {error.strerror or error}")
-        return 3
+        return _cannot_read_or_write(error)
     except MemoryError:
-        _say("out of memory: measure fewer runs at a time, or annotate the documents first")
+        say("askew: out of memory: measure fewer runs at a time, or annotate the documents first", err=True)
         return 1
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):
             raise
-        _say(
-            f"a mistake in askew itself ({type(error).__name__}: {error}); ASKEW_DEBUG=1 shows where, please report it"
+        name = type(error).__name__
+        say(
+            f"askew: a mistake in askew itself ({name}: {error}); ASKEW_DEBUG=1 shows where, please report it", err=True
         )
         return 70
-    return code if isinstance(code, int) else 0
 
 
-def _say(message: str) -> None:
-    typer.echo(f"askew: {message}", err=True)
+def _invoke(arguments: list[str]) -> int:
+    """Typer's own main would answer Ctrl-C and a closed pipe in its own way; here both come through as they are."""
+    command = typer.main.get_command(app)
+    code = 0
+    try:
+        with command.make_context("askew", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as left:
+        code = left.exit_code
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code
+
+
+def _refuse(error: Any) -> int:
+    """A command line that cannot be read."""
+    text = error.format_message()
+    if text.startswith("Usage:"):  # askew alone: the message is the whole help
+        typer.echo(text, err=True)
+    else:
+        context = getattr(error, "ctx", None)
+        say(f"askew: {text} (see {context.command_path if context else 'askew'} --help)", err=True)
+    return int(error.exit_code)
+
+
+def _cannot_read_or_write(error: OSError) -> int:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            # What is left in the buffer cannot be written now nor at the end, where Python would complain again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 0  # the reader of our output has left (askew ... | head), and there is nothing more to say
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "a file or the output"
+    say(f"askew: {where}: {error.strerror or error}", err=True)
+    return 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +44,7 @@ def command(
     from askew.cli.render import Waiting, note
     from askew.stages.measure import measure
 
+    o.one_form(as_json, as_tsv)
     with Waiting("counting words") as progress:
         report = measure(
             list(runs), docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
@@ -57,8 +57,10 @@ def command(
 
 def show(report: MeasureReport, per_query: bool, signature: bool, as_json: bool, as_tsv: bool) -> None:
     """Print a report in the form asked for."""
+    from askew.cli.render import say, say_json
+
     if as_json:
-        typer.echo(json.dumps(report.to_dict(per_query), ensure_ascii=False, allow_nan=False))
+        say_json(report.to_dict(per_query))
     elif as_tsv:
         _print_tsv(report, per_query)
     else:
@@ -67,35 +69,35 @@ def show(report: MeasureReport, per_query: bool, signature: bool, as_json: bool,
             _print_per_query(report)
     if signature and not as_json:
         for asked in report.asked:
-            typer.echo(f"{asked.text} = {asked.signature}", err=as_tsv)
+            say(f"{asked.text} = {asked.signature}", err=as_tsv)
 
 
 def _print_tsv(report: MeasureReport, per_query: bool) -> None:
-    from askew.cli.render import safe
+    from askew.cli.render import say_tsv
 
-    typer.echo("\t".join(["run", "query_id", "measure", "value"] if per_query else
-                         ["run", "measure", "mean", "low", "high", "n", "signature"]))  # fmt: skip
+    if per_query:
+        say_tsv("run", "query_id", "measure", "value")
+    else:
+        say_tsv("run", "measure", "mean", "low", "high", "n", "signature")
     for run in report.runs:
         for asked in report.asked:
             if per_query:
                 for query, value in zip(run.query_ids, run.values[asked.text].tolist(), strict=True):
                     if not math.isnan(value):
-                        typer.echo(f"{safe(run.name)}\t{safe(query)}\t{asked.text}\t{value!r}")
+                        say_tsv(run.name, query, asked.text, repr(value))
             else:
                 m = report.mean(run, asked)
-                typer.echo(
-                    f"{safe(run.name)}\t{asked.text}\t{m.mean!r}\t{m.low!r}\t{m.high!r}\t{m.n}\t{asked.signature}"
-                )
+                say_tsv(run.name, asked.text, repr(m.mean), repr(m.low), repr(m.high), str(m.n), asked.signature)
 
 
 def _print_table(report: MeasureReport) -> None:
-    from askew.cli.render import number, print_tables
+    from askew.cli.render import number, print_tables, safe
 
     columns = []
     for asked in report.asked:
         means = [report.mean(run, asked) for run in report.runs]
         sizes = {m.n for m in means}
-        heading = f"{asked.text}\nn={means[0].n}" if len(sizes) == 1 else asked.text
+        heading = safe(asked.text) + (f"\nn={means[0].n}" if len(sizes) == 1 else "")
         cells = [
             f"{number(m.mean)}\n[{number(m.low, 3)}, {number(m.high, 3)}]" + ("" if len(sizes) == 1 else f"\nn={m.n}")
             for m in means
@@ -105,10 +107,11 @@ def _print_table(report: MeasureReport) -> None:
 
 
 def _print_per_query(report: MeasureReport) -> None:
-    from askew.cli.render import number, print_tables
+    from askew.cli.render import number, print_tables, safe
 
     for run in report.runs:
         columns = [
-            (a.text, ["-" if math.isnan(v) else number(v) for v in run.values[a.text].tolist()]) for a in report.asked
+            (safe(a.text), ["-" if math.isnan(v) else number(v) for v in run.values[a.text].tolist()])
+            for a in report.asked
         ]
         print_tables(run.name, "query", run.query_ids, columns)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from askew.core.errors import ConfigError
+
 DEFAULT_STORE = Path(".askew")
 
 Docs = Annotated[
@@ -39,3 +41,9 @@ AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.
 def split_fields(text: str | None) -> tuple[str, ...]:
     """``title,text`` as names."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def one_form(as_json: bool, as_tsv: bool) -> None:
+    """A result has one form."""
+    if as_json and as_tsv:
+        raise ConfigError("--json and --tsv exclude each other: give one of them")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 import time
@@ -10,26 +12,43 @@ from typing import Any
 
 import typer
 
-_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "\ufffd")
+# Controls, line and paragraph separators, what turns the direction of writing, and halves of characters.
+_STEERING = (
+    *range(32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A),
+    *range(0xD800, 0xE000),
+)  # fmt: skip
+_SHOWN = dict.fromkeys(_STEERING, "\ufffd")
+_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SLOW = 1.0
+_WIDEST_LABEL = 28
 
 
 def safe(text: str) -> str:
-    """Text from a file, without characters that would steer a terminal."""
-    return text.translate(_CONTROL)
+    """Text from a file, on one line and without characters that would steer a terminal or could not be written."""
+    return text.translate(_SHOWN)
 
 
-def console() -> Any:
-    """A console for stdout: as wide as the terminal, plain when piped."""
-    from rich.console import Console
+def say(text: str, err: bool = False) -> None:
+    """Print one line."""
+    typer.echo(safe(text), err=err)
 
-    return Console(highlight=False, markup=False, width=shutil.get_terminal_size((100, 24)).columns)
+
+def say_tsv(*cells: str) -> None:
+    """Print one line of columns."""
+    typer.echo("\t".join(safe(cell) for cell in cells))
+
+
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON. What steers a terminal is escaped, so that it is kept and does nothing."""
+    plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, ensure_ascii=plain, allow_nan=False)
+    typer.echo(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def note(messages: Sequence[str]) -> None:
     """Things worth knowing, on stderr."""
     for message in messages:
-        typer.echo(f"note: {safe(message)}", err=True)
+        say(f"note: {message}", err=True)
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -44,41 +63,83 @@ def p_value(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def print_tables(
-    title: str,
-    first: str,
-    labels: Sequence[str],
-    columns: Sequence[tuple[str, Sequence[str]]],
-    width: int | None = None,
-) -> None:
-    """One table where it fits the terminal, otherwise several with the same first column."""
-    from rich import box
-    from rich.table import Table
+def print_rows(first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """A table whose cells wrap where the terminal is too narrow."""
+    table = _table()
+    for heading in (first, *(heading for heading, _ in columns)):
+        table.add_column(heading, overflow="fold")
+    _fill(table, labels, [cells for _, cells in columns])
+    _print(table, _screen_width())
+
+
+def print_tables(title: str, first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """One table where it fits the terminal, otherwise several with the same first column.
+
+    Headings and cells may have several lines. One that is wider than the screen wraps; nothing is cut.
+    """
+    from rich.cells import cell_len
     from rich.text import Text
 
-    out = console()
-    room = width or out.width
-    left = max([len(first), *(min(len(label), 28) for label in labels)]) + 3
+    room = _screen_width()
+    widest = max(cell_len(text) for text in (first, *map(safe, labels)))
+    left = min(widest, _WIDEST_LABEL, max(room // 2, 1))
+    free = max(room - left - 6, 1)
     rest = list(columns)
+    _print(Text(safe(title), style="italic", overflow="fold"), room)
     while rest:
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        table.add_column(first, max_width=28, overflow="fold")
-        used = left
-        chosen: list[tuple[str, Sequence[str]]] = []
-        while rest and (not chosen or used + _width(rest[0]) <= room):
-            used += _width(rest[0])
-            chosen.append(rest.pop(0))
-        for heading, _ in chosen:
-            table.add_column(Text(heading), justify="right", no_wrap=True)
-        for row, label in enumerate(labels):
-            table.add_row(Text(safe(label)), *(Text(cells[row]) for _, cells in chosen))
-        out.print(table)
-        title = ""
+        table, used = _table(), 0
+        chosen: list[Sequence[str]] = []
+        table.add_column(first, width=left, overflow="fold")
+        while rest and (not chosen or used + _width(rest[0]) + 3 <= free):
+            heading, cells = rest.pop(0)
+            width = min(_width((heading, cells)), free)
+            used += width + 3
+            chosen.append(cells)
+            table.add_column(Text(_lines(heading)), justify="right", width=width, overflow="fold")
+        _fill(table, labels, chosen)
+        _print(table, room)
+
+
+def _table() -> Any:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+
+
+def _fill(table: Any, labels: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
+    from rich.text import Text
+
+    for row, label in enumerate(labels):
+        table.add_row(Text(safe(label)), *(Text(_lines(cells[row])) for cells in columns))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(safe(line) for line in text.split("\n"))
 
 
 def _width(column: tuple[str, Sequence[str]]) -> int:
+    from rich.cells import cell_len
+
     heading, cells = column
-    return max(len(line) for text in (heading, *cells) for line in text.split("\n")) + 3
+    return max(cell_len(line) for text in (heading, *cells) for line in _lines(text).split("\n"))
+
+
+def _screen_width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _print(thing: Any, width: int) -> None:
+    """As wide as the terminal; plain and without blanks at the ends of lines when piped."""
+    from rich.console import Console
+
+    out = Console(highlight=False, markup=False, emoji=False, width=width)
+    with out.capture() as captured:
+        out.print(thing)
+    text = captured.get()
+    if sys.stdout is None or not sys.stdout.isatty():
+        text = "\n".join(line.rstrip() for line in text.split("\n"))
+    typer.echo(text, nl=False)
 
 
 class Waiting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -94,7 +95,7 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
         return spec
     text = str(spec)
     name = text.partition("@")[0]
-    if (_SHIPPED / f"{name}.toml").is_file() and _GROUP_NAME.fullmatch(name):
+    if name in shipped_lexicons():
         lexicon = _from_toml(_SHIPPED / f"{name}.toml")
         if "@" in text and text != lexicon.id:
             raise DataError(f"lexicon {text!r} was asked for, but this askew ships {lexicon.id!r}")
@@ -102,19 +103,40 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
     path = Path(text)
     if not path.suffix:
         raise UnknownName("lexicon", text, shipped_lexicons(), "the shipped lexicons (a file needs its ending)")
-    if not path.is_file():
-        raise DataError(f"lexicon file {text}: not found; shipped lexicons: {', '.join(shipped_lexicons())}")
+    _check_file(path)
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}
     if path.suffix.lower() not in readers:
         raise ConfigError(f"lexicon file {text}: expected one of {', '.join(sorted(readers))}, found {path.suffix!r}")
     return readers[path.suffix.lower()](path)
 
 
-def _read_text(path: Path) -> str:
+def _check_file(path: Path) -> None:
     try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        known = ", ".join(shipped_lexicons())
+        raise DataError(f"lexicon file {path}: not found; shipped lexicons: {known}") from None
+    except OSError as error:
+        raise DataError(f"lexicon file {path}: the file cannot be reached ({error.strerror})") from None
+    if stat.S_ISDIR(mode):
+        raise DataError(f"lexicon file {path}: expected a file, found a folder")
+
+
+def _read_text(path: Path) -> str:
+    """The file as text: UTF-8, with or without a byte-order mark; every line end becomes one line feed."""
+    try:
+        data = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    except OSError as error:
+        raise DataError(f"lexicon file {path}: the file cannot be read ({error.strerror or error})") from None
+    try:
+        # The mark is taken off afterwards: the place of a wrong byte would not count it.
+        return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise DataError(f"lexicon file {path}: expected UTF-8, found byte {error.start} that is not") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{place(path, line)}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; "
+            "convert the file first, for instance with iconv -f latin1 -t utf-8"
+        ) from None
 
 
 def _from_toml(path: Path) -> Lexicon:
@@ -122,6 +144,8 @@ def _from_toml(path: Path) -> Lexicon:
         data: dict[str, Any] = tomllib.loads(_read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"lexicon file {path}: not valid TOML: {error}") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"lexicon file {path}: not valid TOML: a number is too long or lists too deep") from None
     groups = data.pop("groups", None)
     if not isinstance(groups, dict) or not all(_is_terms(terms) for terms in groups.values()):
         raise DataError(f"lexicon file {path}: expected a table [groups] with lists of terms, such as female = ['she']")
@@ -139,15 +163,14 @@ def _is_terms(value: object) -> bool:
 
 def _from_rows(path: Path) -> Lexicon:
     """Lines of ``term,group`` as the published lists have them; a header line is recognised."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     groups: dict[str, list[str]] = {}
-    for line, row in enumerate(csv.reader(io.StringIO(_read_text(path)), delimiter=delimiter), start=1):
-        if not row or row[0].lstrip().startswith("#"):
-            continue
+    first = True
+    for line, row in _csv_rows(path):
         if len(row) != 2:
             raise DataError(f"{place(path, line)}: expected 2 columns (term, group), found {len(row)}")
         term, group = row[0].strip(), row[1].strip()
-        if line == 1 and group.lower() == "group":
+        header, first = first and group.lower() == "group", False
+        if header:
             continue
         if not term or not group:
             raise DataError(f"{place(path, line)}: expected a term and its group, found an empty column")
@@ -157,33 +180,61 @@ def _from_rows(path: Path) -> Lexicon:
     return Lexicon(path.stem, {group: tuple(groups[group]) for group in order}, where=str(path))
 
 
+def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows that are neither blank nor a comment, each with the number of its first line."""
+    text = _read_text(path)
+    reader = csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    rows, line = [], 1
+    # The csv module has one limit for the length of a field, for all its users: put back what was there.
+    limit = csv.field_size_limit(len(text) + 1)
+    try:
+        for row in reader:
+            blank = not row or (len(row) == 1 and not row[0].strip())
+            if not blank and not row[0].lstrip().startswith("#"):
+                rows.append((line, row))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{place(path, line)}: expected a line of term,group, found another ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
+    return rows
+
+
 def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
     """A LIWC dictionary: categories between two lines of ``%``, then terms with category numbers.
 
     Of the many categories of a LIWC file the ones named female and male are taken; a ``.dic`` file
     without both is taken whole, each category being a group.
     """
-    parts = re.split(r"^%[^\n]*$", _read_text(path), flags=re.MULTILINE)
-    if len(parts) != 3:
-        raise DataError(f"lexicon file {path}: expected a LIWC header between two lines of '%', found {len(parts) - 1}")
-    names = {}
-    for line in parts[1].strip().splitlines():
-        fields = line.split()
-        if len(fields) < 2:
-            raise DataError(f"lexicon file {path}: expected 'number name' in the header, found {line!r}")
-        names[fields[0]] = re.sub(r"\W+", "_", fields[1]).lower()
+    lines = list(enumerate(_read_text(path).split("\n"), start=1))
+    marks = [at for at, (_, line) in enumerate(lines) if line.startswith("%")]
+    if len(marks) != 2:
+        raise DataError(f"lexicon file {path}: expected a LIWC header between two lines of '%', found {len(marks)}")
+    names = _dic_names(lines[marks[0] + 1 : marks[1]], path)
     groups: dict[str, list[str]] = {name: [] for name in names.values()}
-    for line in parts[2].strip().splitlines():
-        term, categories = _dic_entry(line)
-        for category in categories:
-            if category not in names:
-                raise DataError(f"lexicon file {path}: term {term!r} has the undeclared category {category!r}")
-            groups[names[category]].append(term)
+    for number, line in lines[marks[1] + 1 :]:
+        if line.strip():
+            term, categories = _dic_entry(line.strip())
+            _check_entry(place(path, number), term, categories, names)
+            for category in categories:
+                groups[names[category]].append(term)
     wanted = [group for group in only if groups.get(group)]
     if len(wanted) == 2:
         groups = {group: groups[group] for group in wanted}
     filled = {group: tuple(terms) for group, terms in groups.items() if terms}
     return Lexicon(path.stem, filled, source="LIWC dictionary file", where=str(path))
+
+
+def _dic_names(lines: Iterable[tuple[int, str]], path: Path) -> dict[str, str]:
+    """The categories by their numbers, named as groups are."""
+    names = {}
+    for number, line in lines:
+        fields = line.split()
+        if len(fields) == 1:
+            raise DataError(f"{place(path, number)}: expected 'number name' in the header, found {line!r}")
+        if fields:
+            names[fields[0]] = re.sub(r"\W+", "_", fields[1]).lower()
+    return names
 
 
 def _dic_entry(line: str) -> tuple[str, list[str]]:
@@ -193,3 +244,11 @@ def _dic_entry(line: str) -> tuple[str, list[str]]:
         return term, " ".join(rest).split()
     fields = line.split()
     return fields[0], fields[1:]
+
+
+def _check_entry(where: str, term: str, categories: list[str], names: Mapping[str, str]) -> None:
+    if not categories:
+        raise DataError(f"{where}: term {term!r} has no category: expected its numbers after it, as in the header")
+    for category in categories:
+        if category not in names:
+            raise DataError(f"{where}: term {term!r} has the undeclared category {category!r}")

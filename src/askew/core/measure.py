@@ -15,6 +15,10 @@ from askew.core.errors import ConfigError
 
 Value = str | int | float | bool
 
+# Programs behind measures keep whole numbers in 32 bits; a larger one would come out as another number.
+LARGEST = 2**31 - 1
+_LONGEST = 20
+
 _NAME = re.compile(r"[A-Za-z_α][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*")
@@ -65,17 +69,24 @@ class Measure:
 
 
 def split_measures(text: str) -> list[str]:
-    """Split ``"RR@10 ARaB(tf, sign=abs)@10"`` on blanks and commas outside brackets."""
-    parts, depth, start = [], 0, 0
+    """Split ``"RR@10 ARaB(tf, sign=abs)@10"`` on blanks and commas outside brackets and quotes."""
+    parts: list[str] = []
+    depth, quote, start = 0, "", 0
     for i, char in enumerate(text + " "):
-        depth += (char == "(") - (char == ")")
+        if quote:
+            quote = "" if char == quote else quote
+        elif depth and char in "'\"":
+            quote = char
+        else:
+            # A ')' too many stays with its measure: reading that measure tells where it is.
+            depth = max(0, depth + (char == "(") - (char == ")"))
         if depth == 0 and (char.isspace() or char == ","):
-            if text[start:i].strip():
-                parts.append(text[start:i].strip())
+            parts.append(text[start:i].strip())
             start = i + 1
     if text[start:].strip():
-        raise ConfigError(f"measure {text[start:].strip()!r}: a bracket is not closed")
-    return parts
+        what = f"the quote {quote}" if quote else "a bracket"
+        raise ConfigError(f"measure {text[start:].strip()!r}: {what} is not closed")
+    return [part for part in parts if part]
 
 
 def _show(value: Value) -> str:
@@ -158,12 +169,14 @@ class _Parser:
         if number is not None and (bare is None or bare.end() <= number.end()):
             self.at = number.end()
             text = number.group()
-            return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+            # Python reads only so many digits as a whole number; more of them are infinite for any purpose here.
+            whole = len(text) <= _LONGEST and re.fullmatch(r"[+-]?\d+", text)
+            return int(text) if whole else float(text)
         word = self.take(_BARE, "a value")
         return {"True": True, "False": False}.get(word, word)
 
     def cutoff(self) -> int:
         text = self.take(re.compile(r"\d+"), "a whole number after '@'")
-        if int(text) < 1:
-            raise ConfigError(f"measure {self.text!r}: the cutoff must be 1 or more, found {text}")
+        if len(text) > _LONGEST or not 1 <= int(text) <= LARGEST:
+            raise ConfigError(f"measure {self.text!r}: the cutoff must be from 1 to {LARGEST}, found {text[:40]}")
         return int(text)

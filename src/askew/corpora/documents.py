@@ -5,18 +5,20 @@ Only one block is ever in memory, so a collection may be of any size.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.tables import DOCUMENTS
 from askew.corpora.files import check_file, decode_block, line_blocks, suffix_of
+from askew.corpora.jsonl import json_id, json_rows, json_text
+from askew.corpora.lines import listing, shown
+from askew.corpora.parquet import id_column, parquet_batches, parquet_names, text_column
 
 _ID_NAMES = ("doc_id", "docid", "docno", "id", "_id", "pid")
 _TEXT_NAMES = ("text", "contents", "content", "body", "passage")
@@ -32,12 +34,15 @@ _ENDINGS = {
 
 def document_files(path: Path) -> list[Path]:
     """The files of a collection, in the order of their names."""
-    if path.is_dir():
+    try:
+        if not path.is_dir():
+            return [check_file(path, "documents")]
         files = sorted(p for p in path.iterdir() if p.is_file() and suffix_of(p) in _ENDINGS)
-        if not files:
-            raise DataError(f"documents {path}: the folder has no .tsv, .jsonl or .parquet file")
-        return files
-    return [check_file(path, "documents")]
+    except OSError as error:
+        raise DataError(f"documents {path}: cannot be reached ({error.strerror})") from None
+    if not files:
+        raise DataError(f"documents {path}: the folder has no .tsv, .jsonl or .parquet file")
+    return files
 
 
 def read_documents(path: Path, fields: tuple[str, ...] = (), published: bool = False) -> Iterator[pa.Table]:
@@ -46,118 +51,133 @@ def read_documents(path: Path, fields: tuple[str, ...] = (), published: bool = F
     ``published`` follows the published scripts: a TSV line that is not exactly two columns is a
     document with an empty text.
     """
+    found = 0
     for file in document_files(path):
-        form = _ENDINGS.get(suffix_of(file), "tsv")
-        if form == "parquet":
-            yield from _read_parquet(file, fields)
-        elif form == "jsonl":
-            yield from _read_jsonl(file, fields)
-        else:
-            if fields:
-                raise ConfigError(
-                    f"documents {file}: a TSV file has no named fields; --fields is for JSON Lines and Parquet"
-                )
-            yield from _read_tsv(file, published)
+        for ids, texts in _read_file(file, fields, published):
+            found += len(ids)
+            yield pa.table([ids.cast(pa.string()), texts.cast(pa.large_string())], schema=DOCUMENTS)
+    if not found:
+        raise DataError(f"documents {path}: there are no documents in it; expected at least one id with its text")
 
 
-def _read_tsv(path: Path, published: bool) -> Iterator[pa.Table]:
+def _read_file(path: Path, fields: tuple[str, ...], published: bool) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Ids and texts of one file, never none of them."""
+    form = _ENDINGS.get(suffix_of(path), "tsv")
+    if form == "parquet":
+        return _read_parquet(path, fields)
+    if form == "jsonl":
+        return _read_jsonl(path, fields)
+    if fields:
+        raise ConfigError(f"documents {path}: a TSV file has no named fields; --fields is for JSON Lines and Parquet")
+    return _read_published(path) if published else _read_tsv(path)
+
+
+def _read_tsv(path: Path) -> Iterator[tuple[pa.Array, pa.Array]]:
     for first_line, block in line_blocks(path):
-        if published:
-            yield _published_block(decode_block(path, first_line, block))
-            continue
-        decode_block(path, first_line, block)
-        lines = _lines(block)
+        lines = _lines(path, first_line, block)
         tabs = pc.count_substring(lines, "\t")
+        numbers = None
         if pc.any(pc.not_equal(tabs, 1)).as_py():
-            lines, tabs = _check_widths(path, first_line, lines, tabs)
-        parts = pc.split_pattern(lines, "\t").flatten()
-        ids, texts = parts[0::2] if len(parts) else parts, parts[1::2] if len(parts) else parts
-        ids = pc.utf8_trim_whitespace(ids)
-        _check_ids(path, first_line, ids)
-        yield pa.table([ids.cast(pa.string()), texts.cast(pa.large_string())], schema=DOCUMENTS)
+            numbers = _rows(path, first_line, lines, tabs)
+            lines = lines.take(numbers)
+        if len(lines):
+            parts = pc.split_pattern(lines, "\t").flatten()
+            ids = pc.ascii_trim_whitespace(parts[0::2])
+            _check_ids(path, first_line, ids, numbers)
+            yield ids, parts[1::2]
 
 
-def _lines(block: bytes) -> pa.Array:
-    """The lines of a block without their line ends, without copying the text more than once."""
-    whole = pa.array([block.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
-    lines = pc.split_pattern(whole, "\n").flatten()
-    return pc.utf8_rtrim(lines, "\r") if b"\r" in block else lines
+def _lines(path: Path, first_line: int, block: bytes) -> pa.Array:
+    """The lines of a block without their line ends."""
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    try:
+        whole = pa.array([block.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        # Decoding takes as long again, so it is left for the error that names the line.
+        whole = pa.array([decode_block(path, first_line, block).removesuffix("\n")], pa.large_string())
+    return pc.split_pattern(whole, "\n").flatten()
 
 
-def _check_widths(path: Path, first_line: int, lines: pa.Array, tabs: pa.Array) -> tuple[pa.Array, pa.Array]:
-    blank = pc.equal(pc.utf8_trim_whitespace(lines), "")
-    wrong = pc.and_(pc.invert(blank), pc.not_equal(tabs, 1))
+def _rows(path: Path, first_line: int, lines: pa.Array, tabs: pa.Array) -> pa.Array:
+    """Where the lines are that are not blank. A line with a TAB is a document, though it be blank."""
+    blank = pc.and_(pc.equal(tabs, 0), pc.equal(pc.ascii_trim_whitespace(lines), ""))
+    wrong = pc.and_not(pc.not_equal(tabs, 1), blank)
     if pc.any(wrong).as_py():
         at = pc.index(wrong, True).as_py()
         raise DataError(
             f"{place(path, first_line + at)}: expected 2 columns (document id, TAB, text), found "
-            f"{tabs[at].as_py() + 1} in {lines[at].as_py()[:60]!r}"
+            f"{tabs[at].as_py() + 1} in {shown(lines[at].as_py())}"
         )
-    keep = pc.invert(blank)
-    return lines.filter(keep), tabs.filter(keep)
+    return pc.indices_nonzero(pc.invert(blank))
 
 
-def _check_ids(path: Path, first_line: int, ids: pa.Array) -> None:
+def _check_ids(path: Path, first_line: int, ids: pa.Array, numbers: pa.Array | None) -> None:
     empty = pc.equal(ids, "")
     if pc.any(empty).as_py():
         at = pc.index(empty, True).as_py()
-        raise DataError(f"{place(path, first_line + at)}: the document has no id")
+        at = at if numbers is None else numbers[at].as_py()
+        raise DataError(f"{place(path, first_line + at)}: the document has no id; expected document id, TAB, text")
 
 
-def _published_block(text: str) -> pa.Table:
-    ids, texts = [], []
-    for line in text.removesuffix("\n").split("\n"):
-        fields = line.strip().split("\t")
-        if fields[0]:
-            ids.append(fields[0])
-            texts.append(fields[1] if len(fields) == 2 else "")
-    return pa.table([pa.array(ids, pa.string()), pa.array(texts, pa.large_string())], schema=DOCUMENTS)
-
-
-def _read_jsonl(path: Path, fields: tuple[str, ...]) -> Iterator[pa.Table]:
+def _read_published(path: Path) -> Iterator[tuple[pa.Array, pa.Array]]:
     for first_line, block in line_blocks(path):
         ids, texts = [], []
-        for number, line in enumerate(decode_block(path, first_line, block).split("\n"), start=first_line):
-            if line.strip():
-                doc_id, text = _json_document(line, path, number, fields)
-                ids.append(doc_id)
-                texts.append(text)
-        yield pa.table([pa.array(ids, pa.string()), pa.array(texts, pa.large_string())], schema=DOCUMENTS)
+        for line in decode_block(path, first_line, block).split("\n"):
+            fields = line.strip().split("\t")
+            if fields[0]:
+                ids.append(fields[0])
+                texts.append(fields[1] if len(fields) == 2 else "")
+        if ids:
+            yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
 
 
-def _json_document(line: str, path: Path, number: int, fields: tuple[str, ...]) -> tuple[str, str]:
-    try:
-        row: Any = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{place(path, number)}: not valid JSON: {error.msg}") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{place(path, number)}: expected an object with doc_id and text, found {line[:40]!r}")
-    id_name = _first(_ID_NAMES, row)
-    names = fields or tuple(filter(None, [_first(_TEXT_NAMES, row)]))
-    missing = [name for name in names if name not in row]
-    if id_name is None or not names or missing:
+def _read_jsonl(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for first_line, block in line_blocks(path):
+        ids, texts = [], []
+        text = decode_block(path, first_line, block)
+        for number, row in json_rows(text, path, "an object with doc_id and text", first_line):
+            doc_id, text = _json_document(row, path, number, fields)
+            ids.append(doc_id)
+            texts.append(text)
+        if ids:
+            yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
+
+
+def _json_document(row: dict[str, Any], path: Path, number: int, fields: tuple[str, ...]) -> tuple[str, str]:
+    id_name, names = _names(row, fields)
+    if id_name is None or not names or any(name not in row for name in names):
         wanted = "a document id and " + (", ".join(fields) if fields else "text (or contents)")
-        raise DataError(
-            f"{place(path, number)}: expected {wanted}; found the keys {', '.join(map(str, row)) or 'none'}"
-        )
-    return str(row[id_name]), " ".join(str(row[name]) for name in names if row[name] is not None)
+        raise DataError(f"{place(path, number)}: expected {wanted}; found the keys {listing(row)}")
+    texts = [json_text(row[name], name, path, number) for name in names if row[name] is not None]
+    return json_id(row[id_name], id_name, path, number), " ".join(texts)
 
 
-def _first(names: tuple[str, ...], row: Any) -> str | None:
-    return next((name for name in names if name in row), None)
+def _names(found: Container[str], fields: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """What the id is called among these, and the parts that make up the text."""
+    id_name = next((name for name in _ID_NAMES if name in found), None)
+    return id_name, fields or tuple(name for name in _TEXT_NAMES if name in found)[:1]
 
 
-def _read_parquet(path: Path, fields: tuple[str, ...]) -> Iterator[pa.Table]:
-    try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"documents {path}: not a readable Parquet file ({error})") from None
-    columns = file.schema_arrow.names
-    id_name, names = _first(_ID_NAMES, columns), fields or tuple(filter(None, [_first(_TEXT_NAMES, columns)]))
-    missing = [name for name in names if name not in columns]
-    if id_name is None or not names or missing:
-        raise DataError(f"documents {path}: expected doc_id and text columns; found {', '.join(columns)}")
-    for batch in file.iter_batches(batch_size=65_536, columns=[id_name, *names]):
-        parts = [batch[name].cast(pa.large_string()).fill_null("") for name in names]
-        text = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, pa.scalar(" ", pa.large_string()))
-        yield pa.table([batch[id_name].cast(pa.string()), text], schema=DOCUMENTS)
+def _read_parquet(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[pa.Array, pa.Array]]:
+    found = parquet_names(path, "documents")
+    id_name, names = _names(found, fields)
+    if id_name is None or not names or any(name not in found for name in names):
+        wanted = ", ".join(fields) if fields else "text"
+        raise DataError(f"documents {path}: expected doc_id and {wanted} columns; found {listing(found)}")
+    row = 1
+    for batch in parquet_batches(path, "documents", list(dict.fromkeys([id_name, *names]))):
+        ids = id_column(batch, id_name, path, "documents", row)
+        yield ids, _joined([text_column(batch, name, path, "documents") for name in names])
+        row += batch.num_rows
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    """The parts of each text joined by a blank. As in JSON Lines, a null adds nothing, not even a blank."""
+    if len(parts) > 1:
+        # Arrow loses a row that has nothing but nulls, so one of them becomes an empty text.
+        none = reduce(pc.and_, map(pc.is_null, parts))
+        first = pc.if_else(none, pa.scalar("", pa.large_string()), parts[0])
+        blank = pa.scalar(" ", pa.large_string())
+        return pc.binary_join_element_wise(first, *parts[1:], blank, null_handling="skip")
+    return pc.fill_null(parts[0], "")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import stat
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -18,55 +20,64 @@ _BLOCK = 1 << 24
 
 def check_file(path: Path, what: str) -> Path:
     """The path, or a clear line when there is no such file."""
-    if path.is_dir():
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise DataError(f"{what} {path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{what} {path}: the file cannot be reached ({error.strerror})") from None
+    if stat.S_ISDIR(found.st_mode):
         raise DataError(f"{what} {path}: expected a file, found a folder")
-    if not path.exists():
-        raise DataError(f"{what} {path}: no such file")
     return path
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+@contextmanager
+def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     """The bytes of a file, unpacked when it is gzip (known by its first bytes, not by its name)."""
-    file = path.open("rb")
-    packed = file.read(2) == _GZIP_MAGIC
-    file.seek(0)
-    return gzip.open(file) if packed else file  # type: ignore[return-value]
+    with path.open("rb") as file:
+        # Looking ahead instead of going back lets a pipe be read as well.
+        if file.peek(2)[:2] == _GZIP_MAGIC:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        else:
+            yield file
 
 
 def read_text(path: Path, what: str) -> str:
-    """A whole file as text: UTF-8, with or without a byte-order mark, any line ends."""
+    """A whole file as text: UTF-8, with or without a byte-order mark; every line end becomes one line feed."""
     data = b"".join(blocks(check_file(path, what)))
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise _not_utf8(path, line, data[error.start]) from None
-    return text.replace("\r\n", "\n")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return decode_block(path, 1, data)
 
 
 def blocks(path: Path, size: int = _BLOCK) -> Iterator[bytes]:
     """The file in blocks, without a byte-order mark."""
     try:
         with open_bytes(path) as file:
-            first = file.read(size)
-            yield first.removeprefix(_BOM)
+            # The first block is never shorter than the mark, or the mark would be missed.
+            yield file.read(max(size, len(_BOM))).removeprefix(_BOM)
             while block := file.read(size):
                 yield block
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: the gzip file is damaged or cut short ({error})") from None
+        raise DataError(f"{path}: the gzip file is damaged or cut short ({error}); fetch or pack it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: the file cannot be read ({error.strerror or error})") from None
 
 
 def line_blocks(path: Path, size: int = _BLOCK) -> Iterator[tuple[int, bytes]]:
     """Whole lines, many at a time, each block with the number of its first line. Memory stays flat."""
-    rest, line = b"", 1
+    waiting: list[bytes] = []
+    line = 1
     for block in blocks(path, size):
-        joined = rest + block
-        cut = joined.rfind(b"\n") + 1
-        rest = joined[cut:]
+        cut = block.rfind(b"\n") + 1
         if cut:
-            yield line, joined[:cut]
-            line += joined.count(b"\n", 0, cut)
-    if rest:
+            whole = b"".join([*waiting, block[:cut]])
+            yield line, whole
+            line += whole.count(b"\n")
+            waiting = []
+        waiting.append(block[cut:])
+    if rest := b"".join(waiting):
         yield line, rest
 
 
@@ -76,14 +87,10 @@ def decode_block(path: Path, first_line: int, block: bytes) -> str:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
         line = first_line + block.count(b"\n", 0, error.start)
-        raise _not_utf8(path, line, block[error.start]) from None
-
-
-def _not_utf8(path: Path, line: int, byte: int) -> DataError:
-    return DataError(
-        f"{place(path, line)}: expected UTF-8 text, found the byte 0x{byte:02x}; "
-        "convert the file first, for instance with iconv -f latin1 -t utf-8"
-    )
+        raise DataError(
+            f"{place(path, line)}: expected UTF-8 text, found the byte 0x{block[error.start]:02x}; "
+            "convert the file first, for instance with iconv -f latin1 -t utf-8"
+        ) from None
 
 
 def suffix_of(path: Path) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +11,18 @@ import polars as pl
 
 from askew.core.errors import DataError, place
 from askew.corpora.files import check_file, read_text, suffix_of
+from askew.corpora.jsonl import json_id, json_rows
+from askew.corpora.lines import WHITE, listing, shown, split_columns, words
+from askew.corpora.parquet import id_column, parquet_names, parquet_table
 
 _HEADERS = {"query-id", "query_id", "qid", "topic"}
+_NAMES = ("query_id", "doc_id", "relevance")
+_SCHEMA = {"line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "relevance": pl.Int64()}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
+# Judgements travel as 32-bit numbers, see askew.core.tables.
+_LARGEST = 2**31 - 1
+
+Row = tuple[int, str, str, int]
 
 
 @dataclass
@@ -26,63 +37,81 @@ def read_judgements(path: Path) -> QrelsFile:
     """Read judgements and refuse what no measure could be trusted on."""
     check_file(path, "judgements")
     if suffix_of(path) == ".parquet":
-        frame = _parquet(path)
+        rows = _parquet(path)
     else:
         text = read_text(path, "judgements")
         rows = _json(text, path) if suffix_of(path) in (".jsonl", ".ndjson") else _columns(text, path)
-        names = ["line", "query_id", "doc_id", "relevance"]
-        frame = pl.DataFrame(
-            rows, schema=dict(zip(names, (pl.Int64, pl.String, pl.String, pl.Int64), strict=True)), orient="row"
-        )
+    frame = pl.DataFrame(list(rows), schema=_SCHEMA, orient="row")
     if frame.height == 0:
-        raise DataError(f"judgements {path}: the file has no judgements")
+        raise DataError(f"judgements {path}: the file has no judgements; expected query iteration document relevance")
     return _without_repeats(frame, path)
 
 
-def _columns(text: str, path: Path) -> list[tuple[int, str, str, int]]:
-    rows = []
+def _columns(text: str, path: Path) -> Iterator[Row]:
+    first, tabs = True, False
     for number, line in enumerate(text.split("\n"), start=1):
-        fields = line.split()
-        if not fields or (number == 1 and fields[0].lower() in _HEADERS):
+        if not line.strip(WHITE):
             continue
+        fields = split_columns(line, (3, 4))
+        header, first = first and _is_header(fields), False
+        if header:
+            # Under a header between TABs the blanks belong to the ids; elsewhere that is not certain.
+            tabs = "\t" in line
+            continue
+        if len(fields) == 3 and len(words(line)) == 4 and not tabs:
+            raise DataError(
+                f"{place(path, number)}: expected columns between TABs or between blanks, found both in {shown(line)}; "
+                "put a TAB between all columns, or write the header query-id, corpus-id, score above"
+            )
         if len(fields) not in (3, 4):
             raise DataError(
-                f"{place(path, number)}: expected 4 columns (query iteration document relevance), found {len(fields)}"
+                f"{place(path, number)}: expected 4 columns (query iteration document relevance) or 3 without the "
+                f"iteration, found {len(fields)} in {shown(line)}"
             )
-        rows.append((number, fields[0], fields[-2], _grade(fields[-1], path, number)))
-    return rows
+        yield number, fields[0], fields[-2], _grade(fields[-1], path, number)
 
 
-def _grade(text: object, path: Path, line: int) -> int:
-    try:
-        return int(str(text))
-    except ValueError:
-        raise DataError(f"{place(path, line)}: expected a whole number as the relevance, found {text!r}") from None
+def _is_header(fields: list[str]) -> bool:
+    """A header does not end in a whole number: a query may be called 'topic'."""
+    return fields[0].lower() in _HEADERS and not _WHOLE.fullmatch(fields[-1])
 
 
-def _json(text: str, path: Path) -> list[tuple[int, str, str, int]]:
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-                rows.append((number, str(row["query_id"]), str(row["doc_id"]), _grade(row["relevance"], path, number)))
-            except (json.JSONDecodeError, KeyError, TypeError):
-                raise DataError(f"{place(path, number)}: expected an object with query_id, doc_id, relevance") from None
-    return rows
-
-
-def _parquet(path: Path) -> pl.DataFrame:
-    try:
-        frame = pl.read_parquet(path)
-        return frame.with_row_index("line", offset=1).select(
-            pl.col("line").cast(pl.Int64),
-            pl.col("query_id", "doc_id").cast(pl.String),
-            pl.col("relevance").cast(pl.Int64),
+def _grade(value: object, path: Path, line: int) -> int:
+    """A whole number, also where a program wrote it with a decimal point or in quotes."""
+    grade = None
+    if isinstance(value, str):
+        grade = int(value) if _WHOLE.fullmatch(value) else None
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1:
+        grade = int(value) if abs(value) <= _LARGEST else None
+    if grade is None or abs(grade) > _LARGEST:
+        raise DataError(
+            f"{place(path, line)}: expected a whole number as the relevance, found {shown(value)}; "
+            f"relevance is a grade such as 0, 1 or 2"
         )
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first = str(error).splitlines()[0]
-        raise DataError(f"judgements {path}: expected query_id, doc_id, relevance in Parquet ({first})") from None
+    return grade
+
+
+def _json(text: str, path: Path) -> Iterator[Row]:
+    expected = "an object with query_id, doc_id, relevance"
+    for number, row in json_rows(text, path, expected):
+        if any(name not in row for name in _NAMES):
+            raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
+        query = json_id(row["query_id"], "query_id", path, number)
+        doc = json_id(row["doc_id"], "doc_id", path, number)
+        yield number, query, doc, _grade(row["relevance"], path, number)
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    found = parquet_names(path, "judgements")
+    if any(name not in found for name in _NAMES):
+        raise DataError(
+            f"judgements {path}: expected {', '.join(_NAMES)} in Parquet; found the columns {listing(found)}"
+        )
+    table = parquet_table(path, "judgements", list(_NAMES))
+    queries, docs = (id_column(table, name, path, "judgements").to_pylist() for name in _NAMES[:2])
+    grades = table["relevance"].to_pylist()
+    for number, (query, doc, grade) in enumerate(zip(queries, docs, grades, strict=True), start=1):
+        yield number, query, doc, _grade(grade, path, number)
 
 
 def _without_repeats(frame: pl.DataFrame, path: Path) -> QrelsFile:
@@ -92,7 +121,7 @@ def _without_repeats(frame: pl.DataFrame, path: Path) -> QrelsFile:
         row = distinct.filter(clash).row(0, named=True)
         raise DataError(
             f"{place(path, row['line'])}: document {row['doc_id']!r} is judged twice, differently, "
-            f"for query {row['query_id']!r}"
+            f"for query {row['query_id']!r}; keep one of the judgements"
         )
     result = QrelsFile(distinct.drop("line"))
     if distinct.height < frame.height:

@@ -2,56 +2,79 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from askew.core.errors import DataError, place
 from askew.corpora.files import read_text, suffix_of
+from askew.corpora.jsonl import json_id, json_rows, json_text
+from askew.corpora.lines import WHITE, listing, shown
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
+_ID_NAMES = ("query_id", "qid", "_id", "id")
+_TEXT_NAMES = ("text", "query")
+
+# The number of its line, the id, the text and the label of a query.
+Row = tuple[int, str, str, str | None]
 
 
 def read_queries(path: Path) -> pa.Table:
     """Columns query_id, text and label (null where the file has none)."""
     text = read_text(path, "queries")
-    suffix = suffix_of(path)
-    parse = {".jsonl": _json, ".ndjson": _json, ".csv": _annotated}.get(suffix, _tsv)
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            rows.append(parse(line, path, number))
+    read = {".jsonl": _json, ".ndjson": _json, ".csv": _annotated}.get(suffix_of(path), _tsv)
+    rows: dict[str, dict[str, str | None]] = {}
+    for number, query_id, query, label in read(text, path):
+        if query_id in rows:
+            raise DataError(f"{place(path, number)}: the query id {query_id!r} stands there more than once; keep one")
+        rows[query_id] = {"query_id": query_id, "text": query, "label": label}
     if not rows:
-        raise DataError(f"queries {path}: the file has no queries")
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    ids = table["query_id"].to_pylist()
-    if len(set(ids)) < len(ids):
-        twice = next(i for i in ids if ids.count(i) > 1)
-        raise DataError(f"queries {path}: the query id {twice!r} stands there more than once")
-    return table
+        raise DataError(f"queries {path}: the file has no queries; expected lines of query id, TAB, text")
+    return pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
 
 
-def _tsv(line: str, path: Path, number: int) -> dict[str, str | None]:
-    fields = line.split("\t")
-    if len(fields) != 2 or not fields[0].strip():
-        raise DataError(f"{place(path, number)}: expected 2 columns (query id, TAB, text), found {len(fields)}")
-    return {"query_id": fields[0].strip(), "text": fields[1], "label": None}
+def _tsv(text: str, path: Path) -> Iterator[Row]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        # A line with a TAB is a query, though its id and its text be blank.
+        if "\t" not in line and not line.strip(WHITE):
+            continue
+        fields = line.split("\t")
+        if len(fields) != 2:
+            raise DataError(
+                f"{place(path, number)}: expected 2 columns (query id, TAB, text), found {len(fields)} in {shown(line)}"
+            )
+        yield number, _id(fields[0], path, number), fields[1], None
 
 
-def _json(line: str, path: Path, number: int) -> dict[str, str | None]:
-    try:
-        row = json.loads(line)
-        query_id = next(row[name] for name in ("query_id", "qid", "_id", "id") if name in row)
-        text = next(row[name] for name in ("text", "query") if name in row)
-    except (json.JSONDecodeError, StopIteration, TypeError):
-        raise DataError(f"{place(path, number)}: expected an object with query_id and text") from None
-    return {"query_id": str(query_id), "text": str(text), "label": row.get("label")}
+def _json(text: str, path: Path) -> Iterator[Row]:
+    expected = "an object with query_id and text"
+    for number, row in json_rows(text, path, expected):
+        id_name = next((name for name in _ID_NAMES if name in row), None)
+        text_name = next((name for name in _TEXT_NAMES if name in row), None)
+        if id_name is None or text_name is None:
+            raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
+        query_id = json_id(row[id_name], id_name, path, number)
+        label = row.get("label")
+        label = None if label is None else json_text(label, "label", path, number)
+        yield number, query_id, json_text(row[text_name], text_name, path, number), label
 
 
-def _annotated(line: str, path: Path, number: int) -> dict[str, str | None]:
+def _annotated(text: str, path: Path) -> Iterator[Row]:
     """The published file has no quoting: the first field is the id, the last the label."""
-    fields = line.split(",")
-    if len(fields) < 3:
-        raise DataError(f"{place(path, number)}: expected id,query,label, found {len(fields)} fields")
-    return {"query_id": fields[0].strip(), "text": ",".join(fields[1:-1]), "label": fields[-1].strip()}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip(WHITE):
+            continue
+        fields = line.split(",")
+        if len(fields) < 3:
+            raise DataError(
+                f"{place(path, number)}: expected id,query,label, found {len(fields)} fields in {shown(line)}"
+            )
+        yield number, _id(fields[0], path, number), ",".join(fields[1:-1]), fields[-1].strip(WHITE)
+
+
+def _id(field: str, path: Path, number: int) -> str:
+    query_id = field.strip(WHITE)
+    if not query_id:
+        raise DataError(f"{place(path, number)}: the query has no id; every line needs one")
+    return query_id

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from askew.core.errors import StoreError
 
@@ -59,20 +59,47 @@ class Manifest:
                 total[reason] = total.get(reason, 0) + count
         return dict(sorted(total.items()))
 
+    @property
+    def totals(self) -> dict[str, Any]:
+        """What the parts come to together."""
+        return {"rows_in": self.rows_in, "rows_out": self.rows_out, "dropped": self.dropped}
+
     def to_json(self) -> str:
         """The text of manifest.json."""
-        totals = {"rows_in": self.rows_in, "rows_out": self.rows_out, "dropped": self.dropped}
-        return json.dumps({**asdict(self), "totals": totals}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        return json.dumps({**asdict(self), "totals": self.totals}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """Read manifest.json back."""
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if data.get("format") != FORMAT:
-                raise StoreError(f"{path}: written by another version of askew (format {data.get('format')!r})")
-            data.pop("totals")
-            data["parts"] = [Part(**part) for part in data["parts"]]
-            return cls(**data)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{path}: the manifest is damaged ({error}); delete its folder and run again") from None
+            return _from_json(json.loads(path.read_text(encoding="utf-8")), path)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise StoreError(f"{path}: the manifest is damaged ({first}); delete its folder and run again") from None
+
+
+def _from_json(data: Any, path: Path) -> Manifest:
+    if not isinstance(data, dict):
+        raise TypeError(f"expected an object, found {type(data).__name__}")
+    if data.get("format") != FORMAT:
+        raise StoreError(f"{path}: written by another version of askew (format {data.get('format')!r})")
+    totals = data.pop("totals")
+    data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
+    found = _checked(Manifest(**data))
+    if totals != found.totals:
+        raise ValueError("the totals are not those of the parts")
+    return found
+
+
+_Facts = TypeVar("_Facts", Part, Manifest)
+_TYPES = {"int": int, "str": str, "dict": dict, "list": list}
+
+
+def _checked(facts: _Facts) -> _Facts:
+    """The facts, if each is of the type it should have: what is read from JSON may be anything."""
+    for one in fields(facts):
+        expected = _TYPES[str(one.type).partition("[")[0]]
+        value = getattr(facts, one.name)
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise TypeError(f"{one.name} should be {expected.__name__}, found {type(value).__name__}")
+    return facts

@@ -18,7 +18,7 @@ from askew import __version__
 from askew.core.errors import StageError, StoreError
 from askew.core.fingerprint import fingerprint
 from askew.engine.manifest import Manifest, Part
-from askew.engine.store import StepWriter, Store
+from askew.engine.store import StepWriter, Store, columns_of, listed
 from askew.plugins.kinds import Stage
 
 SHARD_ROWS = 65_536
@@ -93,14 +93,20 @@ def run_step(
             written += 1
         parts.sort(key=lambda part: part.start)
         _check_cover(parts, shards.total, step)
-        columns = _columns(store, step, key, parts)
-        manifest = Manifest(step, key, stage.name, stage.version, dict(stage.settings()), source.key, columns, parts)
+        settings = dict(stage.settings())
+        manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, writer.columns, parts)
         writer.finish(manifest, _provenance())
     return Outcome(manifest, ran=True, parts_written=written, parts_found=len(parts) - written)
 
 
 def _run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter) -> Part:
     table, dropped = stage.run(rows)
+    columns = columns_of(table.schema)
+    if writer.columns and columns != writer.columns:
+        raise StageError(
+            f"stage {stage.name!r} changed its columns at row {start}: "
+            f"{listed(writer.columns)} before, {listed(columns)} now"
+        )
     kept = _kept(stage, table, rows, dropped)
     return writer.write(table, start, start + rows.num_rows, kept, dict(dropped))
 
@@ -169,15 +175,6 @@ def _check_cover(parts: list[Part], total: int, step: str) -> None:
         reached = part.stop
     if reached != total:
         raise StoreError(f"step {step!r}: the parts answer for {reached} rows, the input has {total}")
-
-
-def _columns(store: Store, step: str, key: str, parts: list[Part]) -> dict[str, str]:
-    if not parts:
-        return {}
-    import pyarrow.parquet as pq
-
-    schema = pq.read_schema(store.folder(step, key) / parts[0].file)
-    return {field.name: str(field.type) for field in schema}
 
 
 def _provenance() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +13,9 @@ from typing import Any, cast
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.measure import Direction, Measure, Value
+from askew.measures.borrowed import effectiveness_names
 from askew.measures.common import pick_groups
-from askew.measures.effectiveness import COLUMNAR, effectiveness_names, find_effectiveness
+from askew.measures.effectiveness import COLUMNAR, find_effectiveness
 from askew.plugins import registry
 from askew.plugins.kinds import MeasureFamily
 
@@ -67,6 +69,11 @@ class Asked:
         """Which way is better."""
         return self.family.direction(self.measure)
 
+    def check(self) -> None:
+        """Raise ConfigError where the measure can never be computed here, whatever the data."""
+        if hasattr(self.family, "check"):
+            self.family.check(self.measure)
+
 
 @dataclass
 class Catalogue:
@@ -95,33 +102,47 @@ class Catalogue:
         params = {**defaults, **from_preset, **overrides, **own}
         self._check(text, params, family)
         filled = {key: value for key, value in params.items() if value is not None}
-        complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family.name, filled))
+        complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
         return Asked(text, complete, family)
 
     def _check(self, text: str, params: Mapping[str, Value | None], family: MeasureFamily) -> None:
         for key, value in params.items():
             if key not in family.parameters:
                 raise UnknownName("parameter", key, family.parameters, f"measure {text}")
-            choices = family.parameters[key].choices
-            if choices and value not in choices:
-                listing = ", ".join(map(str, choices))
-                raise ConfigError(f"measure {text}: {key} must be one of {listing}; found {value!r}")
+            expected = "" if value is None else family.parameters[key].expected(value)
+            if expected:
+                raise ConfigError(f"measure {text}: {key} must be {expected}; found {value!r}")
 
-    def _with_lexicon(self, name: str, params: dict[str, Value]) -> dict[str, Value]:
+    def _with_lexicon(self, family: MeasureFamily, params: dict[str, Value]) -> dict[str, Value]:
         """Name the lexicon by its content, and the groups by their names."""
         if "lexicon" not in params:
             return params
         lexicon = load_lexicon(str(params["lexicon"]))
         self.lexicons[lexicon.id] = lexicon
-        groups = params.get("groups")
-        complete = {**params, "lexicon": lexicon.id}
-        if groups == "all":
-            complete["groups"] = "+".join(lexicon.group_names)
-        elif groups == "auto":
-            probe = Measure(name).with_params(complete)
+        complete: dict[str, Value] = {**params, "lexicon": lexicon.id}
+        # The default tells how a family writes its groups; a plugin may have its own way.
+        way = family.parameters["groups"].default if "groups" in params else None
+        if way == "auto":
+            probe = Measure(family.name).with_params(complete)
             pair = [lexicon.group_names[i] for i in pick_groups(probe, lexicon.group_names) if i is not None]
             complete["groups"] = "-".join(pair)
+        elif way == "all" and params["groups"] == "all":
+            complete["groups"] = "+".join(lexicon.group_names)
+        elif way == "all":
+            for group in str(params["groups"]).split("+"):
+                if group not in lexicon.group_names:
+                    raise UnknownName("group", group, lexicon.group_names, f"measure {family.name}")
         return complete
+
+
+class UnknownMeasure(UnknownName):
+    """A measure that nothing here has. The message names those of lean and the nearest, not the whole long list."""
+
+    def __init__(self, name: str) -> None:
+        names = {known.lower(): known for known in family_names()}
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+        super().__init__("measure", name, {*registry.names("measure"), *(names[found] for found in near)})
+        self.args = (f"{self.args[0]}, and those that askew list measures shows",)
 
 
 def find_family(name: str) -> MeasureFamily:
@@ -132,12 +153,12 @@ def find_family(name: str) -> MeasureFamily:
     try:
         return find_effectiveness(name)
     except UnknownName:
-        raise UnknownName("measure", name, family_names()) from None
+        raise UnknownMeasure(name) from None
 
 
-def family_names() -> list[str]:
-    """All names a measure may have."""
-    return sorted({*registry.names("measure"), *ALIASES, *COLUMNAR, *effectiveness_names()})
+def family_names(available: bool = False) -> list[str]:
+    """All names a measure may have, or only those that can be computed with what is installed."""
+    return sorted({*registry.names("measure"), *ALIASES, *COLUMNAR, *effectiveness_names(available)})
 
 
 def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:

@@ -13,6 +13,11 @@ from askew.plugins.kinds import DocMentions, Inputs, Parameter
 MISSING = ("error", "zero", "drop", "skip")
 
 
+# More decimals than a 64-bit number has would only add noise.
+MOST_DIGITS = 15
+DIGITS = Parameter(None, "round the value of each query to so many decimals", number="whole", least=0, most=MOST_DIGITS)
+
+
 def lean_parameters(lexicon: str) -> dict[str, Parameter]:
     """The parameters that every measure of lean has."""
     return {
@@ -26,7 +31,7 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
             MISSING,
         ),
         "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
-        "digits": Parameter(None, "round the value of each query to so many decimals"),
+        "digits": DIGITS,
     }
 
 

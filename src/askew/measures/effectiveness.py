@@ -7,26 +7,23 @@ different ways; here tied documents are put in order before any of them looks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.measure import Direction, Measure
+from askew.core.measure import LARGEST, Direction, Measure
 from askew.core.ranking import ORDERS, Floats, Ints, Rankings
-from askew.measures.common import number, rounded, text
+from askew.measures.borrowed import check_computable, compute, effectiveness_names, ir_measures, own_parameters
+from askew.measures.common import DIGITS, number, rounded, text
 from askew.plugins.kinds import Inputs, Judged, Parameter
 
 COLUMNAR = {"RR": "RR", "MRR": "RR", "AP": "AP", "MAP": "AP"}
-_OURS = ("order", "unjudged", "digits")
+UNJUDGED = ("error", "zero", "absent")
 _SHARED = {
     "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
-    "unjudged": Parameter(
-        "error", "a query without judgements: an error, zero, or left out", ("error", "zero", "absent")
-    ),
-    "digits": Parameter(None, "round the value of each query to so many decimals"),
+    "unjudged": Parameter("error", "a query without judgements: an error, zero, or left out", UNJUDGED),
+    "digits": DIGITS,
 }
 
 
@@ -40,16 +37,22 @@ class Effectiveness:
         self.name = name
         if name in COLUMNAR:
             self.about = "columnar, agrees with trec_eval"
-            own = {"rel": Parameter(1, "the lowest relevance that counts as relevant")}
+            about = "the lowest relevance that counts as relevant"
+            own = {"rel": Parameter(1, about, number="whole", least=-LARGEST, most=LARGEST)}
         else:
-            found = _ir_measures().measures.registry[name]
+            found = ir_measures().measures.registry[name]
             self.about = str(getattr(found, "SHORT_DESC", "")) or str(getattr(found, "PRETTY_NAME", name))
-            own = _own_parameters(found)
+            own = own_parameters(found)
         self.parameters: Mapping[str, Parameter] = {**own, **_SHARED}
 
     def direction(self, measure: Measure) -> Direction:
         """More is better."""
         return Direction.UP
+
+    def check(self, measure: Measure) -> None:
+        """Whether something that is installed computes this measure with these parameters."""
+        if self.name not in COLUMNAR:
+            check_computable(measure, own_part(measure))
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query without judgements where that is what is asked for."""
@@ -58,34 +61,17 @@ class Effectiveness:
         rankings = inputs.ranked(text(measure, "order"))
         if text(measure, "unjudged") == "error":
             _refuse_unjudged(inputs, rankings, inputs.judgements)
-        compute = columnar if self.name in COLUMNAR else _through_ir_measures
-        values = compute(measure, rankings, inputs.judgements, inputs)
+        if self.name in COLUMNAR:
+            values = columnar(measure, rankings, inputs.judgements)
+        else:
+            values = compute(measure, own_part(measure), rankings, inputs.judgements)
         unjudged = np.nan if text(measure, "unjudged") == "absent" else 0.0
         return rounded(measure, np.where(inputs.judgements.judged, values, unjudged))
 
 
-def _ir_measures() -> Any:
-    import ir_measures
-
-    return ir_measures
-
-
-def _own_parameters(found: Any) -> dict[str, Parameter]:
-    own = {}
-    for key, info in found.SUPPORTED_PARAMS.items():
-        default = info.default if isinstance(info.default, str | int | float | bool) else None
-        if key != found.AT_PARAM:
-            own[key] = Parameter(default, str(info.desc or ""))
-    return own
-
-
-def effectiveness_names() -> list[str]:
-    """The names that ir_measures knows, without those that askew plugs into it."""
-    return sorted(
-        name
-        for name, found in _ir_measures().measures.registry.items()
-        if not getattr(found, "IS_ASKEW", False) and found.AT_PARAM == "cutoff"
-    )
+def own_part(measure: Measure) -> Measure:
+    """The measure as ir_measures knows it: without the parameters that askew adds."""
+    return measure.with_params({key: value for key, value in measure.params if key not in _SHARED})
 
 
 def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judged) -> None:
@@ -98,7 +84,7 @@ def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judged) -> None
         )
 
 
-def columnar(measure: Measure, rankings: Rankings, judged: Judged, _inputs: Inputs) -> Floats:
+def columnar(measure: Measure, rankings: Rankings, judged: Judged) -> Floats:
     """RR and AP over columns. Equal to trec_eval's, the order of addition included."""
     relevant = _Relevant(judged, int(number(measure, "rel")), rankings)
     values = np.zeros(len(rankings))
@@ -147,45 +133,8 @@ class _Relevant:
         return np.asarray((self.keys[places] == wanted) & (docs >= 0))
 
 
-def _through_ir_measures(measure: Measure, rankings: Rankings, judged: Judged, inputs: Inputs) -> Floats:
-    ir_measures = _ir_measures()
-    own = {key: value for key, value in measure.params if key not in _OURS}
-    try:
-        asked = ir_measures.parse_measure(str(replace(measure, params=tuple(sorted(own.items())))))
-        scores = ir_measures.iter_calc([asked], _qrels(rankings, judged, inputs), _run(rankings, inputs))
-        values = np.zeros(len(rankings))
-        rows = {query: row for row, query in enumerate(rankings.query_ids.to_pylist())}
-        for metric in scores:
-            if metric.query_id in rows:
-                values[rows[metric.query_id]] = metric.value
-    except (ValueError, AssertionError, RuntimeError) as error:
-        raise ConfigError(f"measure {measure}: ir_measures cannot compute it: {str(error).splitlines()[0]}") from None
-    return values
-
-
-def _qrels(rankings: Rankings, judged: Judged, inputs: Inputs) -> dict[str, dict[str, int]]:
-    ids = inputs.doc_ids
-    qrels = {}
-    for row, query in enumerate(rankings.query_ids.to_pylist()):
-        part = slice(int(judged.offsets[row]), int(judged.offsets[row + 1]))
-        docs = ids.take(judged.docs[part]).to_pylist()
-        qrels[query] = dict(zip(docs, judged.relevance[part].tolist(), strict=True))
-    return qrels
-
-
-def _run(rankings: Rankings, inputs: Inputs) -> dict[str, dict[str, float]]:
-    """Scores that say the rank: no ties are left for anybody to break."""
-    docs = inputs.doc_ids.take(rankings.docs).to_pylist()
-    return {
-        query: {doc: float(-rank) for rank, doc in enumerate(docs[start:stop])}
-        for query, start, stop in zip(
-            rankings.query_ids.to_pylist(), rankings.offsets[:-1].tolist(), rankings.offsets[1:].tolist(), strict=True
-        )
-    }
-
-
 def find_effectiveness(name: str) -> Effectiveness:
     """The family of this name, or an error that names the nearest."""
-    if name not in COLUMNAR and name not in _ir_measures().measures.registry:
+    if name not in COLUMNAR and name not in ir_measures().measures.registry:
         raise UnknownName("measure", name, [*COLUMNAR, *effectiveness_names()])
     return Effectiveness(name)

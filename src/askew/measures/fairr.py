@@ -18,17 +18,23 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.measure import Direction, Measure
+from askew.core.measure import LARGEST, Direction, Measure
 from askew.core.ranking import Floats, Ints, Rankings
-from askew.measures.common import lean_parameters, mentions_for, number, rounded, text, with_texts
+from askew.measures.common import MOST_DIGITS, lean_parameters, mentions_for, number, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
 
 _FEW_COLUMNS = 24
 _NEUTRALITY = {
-    "threshold": Parameter(1, "a document with at most so many mentions is fully neutral"),
+    "threshold": Parameter(1, "a document with at most so many mentions is fully neutral", number="any", least=0),
     "groups": Parameter("all", "the groups that share a document, joined by '+'"),
     "targets": Parameter("equal", "the share each group should have, such as 'female:0.5,male:0.5'"),
-    "neutrality_digits": Parameter(None, "round neutralities, as the published script does by writing six decimals"),
+    "neutrality_digits": Parameter(
+        None,
+        "round neutralities, as the published script does by writing six decimals",
+        number="whole",
+        least=0,
+        most=MOST_DIGITS,
+    ),
     **lean_parameters("rekabsaz2021"),
 }
 
@@ -54,7 +60,8 @@ def _targets(measure: Measure, groups: tuple[str, ...]) -> Floats:
         raise ConfigError(
             f"measure {measure.name}: targets are written 'female:0.5,male:0.5', found {asked!r}"
         ) from None
-    if set(shares) != set(groups) or abs(sum(shares.values()) - 1.0) > 1e-9 or min(shares.values()) < 0:
+    even = all(0 <= share <= 1 for share in shares.values()) and abs(sum(shares.values()) - 1.0) <= 1e-9
+    if set(shares) != set(groups) or not even:
         raise ConfigError(
             f"measure {measure.name}: targets must name {', '.join(groups)} with shares that sum to 1, found {asked!r}"
         )
@@ -67,9 +74,9 @@ def _chosen(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
     for group in chosen:
         if group not in groups:
             raise UnknownName("group", group, groups, f"measure {measure.name}")
-    if len(chosen) < 2:
+    if len(chosen) < 2 or len(set(chosen)) < len(chosen):
         raise ConfigError(
-            f"measure {measure.name}: neutrality is between two groups or more, found {', '.join(chosen)}"
+            f"measure {measure.name}: neutrality is between two groups or more, each named once; found {asked!r}"
         )
     return chosen
 
@@ -87,8 +94,13 @@ class _FaiRR:
         """More neutral is better."""
         return Direction.UP
 
+    def check(self, measure: Measure) -> None:
+        """The groups and their targets must fit, whatever the documents say."""
+        groups = tuple(text(measure, "groups").split("+"))
+        _targets(measure, _chosen(measure, groups))
+
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query."""
+        """One value per query; NaN for a query left without any known document."""
         known, neutral = _neutralities(measure, inputs)
         ranked = inputs.ranked(text(measure, "order"))
         return rounded(measure, _reached(measure, inputs, ranked, known, neutral))
@@ -103,9 +115,11 @@ class _NFaiRR(_FaiRR):
     parameters = {
         **_NEUTRALITY,
         "background": Parameter("run", "a background run, or the measured run itself", ("run", "self")),
-        "depth": Parameter(200, "how many documents of each background query count"),
+        "depth": Parameter(
+            200, "how many documents of each background query count", number="whole", least=1, most=LARGEST
+        ),
         "unmatched": Parameter("error", "a query the background lacks: an error, or left out", ("error", "absent")),
-        "zero_ideal": Parameter("error", "an ideal of zero: an error, or the query is left out", ("error", "absent")),
+        "zero_ideal": Parameter("absent", "an ideal of zero: the query is left out, or an error", ("absent", "error")),
     }
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
@@ -114,8 +128,9 @@ class _NFaiRR(_FaiRR):
         ranked = inputs.ranked(text(measure, "order"))
         reached = _reached(measure, inputs, ranked, known, neutral)
         ideal = self._ideal(measure, inputs, ranked, known, neutral)
-        if text(measure, "zero_ideal") == "error" and (ideal == 0).any():
-            query = ranked.query_ids[int(np.flatnonzero(ideal == 0)[0])].as_py()
+        zero = (ideal == 0) & ~np.isnan(reached)
+        if text(measure, "zero_ideal") == "error" and zero.any():
+            query = ranked.query_ids[int(np.flatnonzero(zero)[0])].as_py()
             raise DataError(
                 f"{inputs.run_name}: the background of query {query!r} has no neutral document at all, so "
                 "NFaiRR would be 0/0 (the published script gives nan); "
@@ -169,6 +184,8 @@ def _reached(
     for rows, part in rankings.parts():
         for rank, docs, _ in part.columns(measure.cutoff):
             values[rows] += neutral[docs] * discount(rank)
+    # No document is not the same as documents of no neutrality.
+    values[rankings.lengths == 0] = np.nan
     return values
 
 

@@ -27,7 +27,7 @@ class _LexiconShare:
     parameters = {
         "groups": Parameter("auto", "which group minus which"),
         "sign": Parameter("abs", "absolute value per query, or signed", ("abs", "signed")),
-        "scale": Parameter(100, "100 for percentages, 1 for shares"),
+        "scale": Parameter(100, "100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9),
         "empty": Parameter("absent", "a query with no known document: left out, or zero", ("absent", "zero")),
         **lean_parameters("gender"),
     }

@@ -8,6 +8,7 @@ A plugin is announced by an entry point in the group ``askew.<kind>``, for insta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from askew.core.errors import DataError
+from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure, Value
 from askew.core.ranking import Floats, Ints, Rankings
 
@@ -25,11 +26,33 @@ KINDS = ("measure", "tokenizer", "stage")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a measure: its default, what it may be, and what it means."""
+    """A parameter of a measure: its default, what it may be, and what it means.
+
+    ``number`` is "whole" or "any" for a parameter that must be a number from ``least`` to ``most``.
+    """
 
     default: Value | None
     about: str
     choices: tuple[Value, ...] = ()
+    number: str = ""
+    least: float = -math.inf
+    most: float = math.inf
+
+    def expected(self, value: Value) -> str:
+        """What the value should have been, in words; empty where the value will do."""
+        if self.choices:
+            return "" if value in self.choices else f"one of {', '.join(map(str, self.choices))}"
+        if not self.number or self._is_number(value):
+            return ""
+        kind = "a whole number" if self.number == "whole" else "a finite number"
+        ends = [f"{word} {end:g}" for word, end in (("from", self.least), ("to", self.most)) if math.isfinite(end)]
+        return " ".join([kind, *ends])
+
+    def _is_number(self, value: Value) -> bool:
+        allowed = int if self.number == "whole" else int | float
+        if isinstance(value, bool) or not isinstance(value, allowed):
+            return False
+        return self.least <= value <= self.most and abs(value) < math.inf
 
 
 @dataclass(frozen=True)
@@ -73,7 +96,7 @@ class Inputs:
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all") -> DocMentions:
         """Mentions counted with a lexicon and a tokenizer."""
         if self.find_mentions is None:
-            raise DataError("measures of lean need the texts: give the documents with --docs")
+            raise ConfigError("measures of lean need the texts: give the documents with --docs")
         return self.find_mentions(lexicon, tokens, overlap)
 
 
@@ -82,7 +105,8 @@ class MeasureFamily(Protocol):
     """All measures of one name: what can be set, what is read, which way is better, how to score.
 
     ``score`` gives one value per query of ``inputs.ranked(order)``, and NaN where the measure is not
-    defined for a query and leaving it out is what the parameters say.
+    defined for a query and leaving it out is what the parameters say. A family may also have a method
+    ``check(measure)``: it is called before anything is read, and raises ConfigError for what can never be computed.
     """
 
     name: str

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.tables import conform, mentions_schema
@@ -66,8 +67,13 @@ class DocumentFiles:
         return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published})
 
     def batches(self) -> Iterator[pa.Table]:
-        """Documents, streamed."""
-        return read_documents(self.path, self.fields, self.published)
+        """Documents, streamed. A collection without any is an error and never a finished step."""
+        rows = 0
+        for batch in read_documents(self.path, self.fields, self.published):
+            rows += batch.num_rows
+            yield batch
+        if rows == 0:
+            raise DataError(f"documents {self.path}: expected at least one document, found none")
 
 
 def annotate(

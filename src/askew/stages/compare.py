@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from askew.analysis.significance import Paired, holm, paired
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
-from askew.stages.measure import MeasureReport, RunScores, measure
-from askew.stages.universe import RunLike
+from askew.stages.measure import measure
+from askew.stages.report import MeasureReport, RunScores
+from askew.stages.universe import RunLike, named_runs
+
+Delta: TypeAlias = float | Mapping[str, float] | None
 
 
 @dataclass
@@ -42,7 +46,7 @@ def compare(
     docs: object = None,
     *,
     test: str = "permutation",
-    delta: float | Mapping[str, float] | None = None,
+    delta: Delta = None,
     unpaired: str = "error",
     seed: int = 0,
     names: tuple[str, str] | None = None,
@@ -54,17 +58,30 @@ def compare(
     one per measure text. With it comes a test of "no loss beyond delta".
     """
     if test not in ("permutation", "bootstrap"):
-        raise ConfigError(f"test must be permutation or bootstrap, found {test!r}")
-    first, second = names or (str(old), str(new))
-    report = measure({first: old, second: new}, docs, seed=seed, **options)
+        raise ConfigError(f"--test: test must be permutation or bootstrap, found {test!r}")
+    if unpaired not in ("error", "drop"):
+        raise ConfigError(f"--unpaired: unpaired must be error or drop, found {unpaired!r}")
+    _refuse_meaningless(delta)
+    if names is None:
+        runs = named_runs([old, new], others=("old", "new"))
+    elif names[0] == names[1]:
+        raise ConfigError(f"both runs are called {names[0]!r}: give them different names")
+    else:
+        runs = {names[0]: old, names[1]: new}
+
+    def check(asked: list[Asked]) -> None:
+        _refuse_unused(asked, delta)
+
+    report = measure(runs, docs, seed=seed, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results = {}
     for asked in report.asked:
         a, b = report.runs[0].values[asked.text][rows_a], report.runs[1].values[asked.text][rows_b]
         there = ~np.isnan(a) & ~np.isnan(b)
+        if not there.any():
+            raise DataError(f"{asked.text} is not defined in both runs for any query they share")
         limit = _delta_for(asked, delta)
         results[asked.text] = paired(a[there], b[there], asked.direction, test=test, delta=limit, seed=seed)
-    _refuse_unknown_delta(report.asked, delta)
     texts = [a.text for a in report.asked]
     corrected = dict(zip(texts, holm([results[t].p for t in texts]), strict=True))
     return CompareReport(
@@ -92,17 +109,33 @@ def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[st
 
 
 def _first_alone(a: RunScores, b: RunScores) -> str:
-    return next(q for q in [*a.query_ids, *b.query_ids] if (q in a.query_ids) != (q in b.query_ids))
+    alone = set(a.query_ids) ^ set(b.query_ids)
+    return next(query for query in [*a.query_ids, *b.query_ids] if query in alone)
 
 
-def _delta_for(asked: Asked, delta: float | Mapping[str, float] | None) -> float | None:
+def _delta_for(asked: Asked, delta: Delta) -> float | None:
     if isinstance(delta, Mapping):
         return delta.get(asked.text)
     return delta if "judgements" in asked.family.reads else None
 
 
-def _refuse_unknown_delta(asked: list[Asked], delta: float | Mapping[str, float] | None) -> None:
-    if isinstance(delta, Mapping):
-        for text in delta:
-            if text not in {a.text for a in asked}:
-                raise ConfigError(f"delta names the measure {text!r}, which is not among those compared")
+def _refuse_meaningless(delta: Delta) -> None:
+    values = delta.values() if isinstance(delta, Mapping) else [] if delta is None else [delta]
+    for value in values:
+        if not (math.isfinite(value) and value > 0):
+            raise ConfigError(f"--delta: delta is the largest loss that would not matter, above 0; found {value!r}")
+
+
+def _refuse_unused(asked: list[Asked], delta: Delta) -> None:
+    """A delta that no measure uses was meant for something else."""
+    texts = [one.text for one in asked]
+    for text in delta if isinstance(delta, Mapping) else ():
+        if text not in texts:
+            raise ConfigError(
+                f"--delta: delta names the measure {text!r}, which is not among those compared: {', '.join(texts)}"
+            )
+    if delta is not None and all(_delta_for(one, delta) is None for one in asked):
+        raise ConfigError(
+            "--delta: a delta without a measure is for measures of effectiveness, and none is compared; "
+            f"for another measure name it, such as --delta '{texts[0]}=0.01'"
+        )

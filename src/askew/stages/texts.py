@@ -71,18 +71,24 @@ def make_counter(key: Key, lexicons: Mapping[str, Lexicon]) -> MentionCounter:
 def count_needed(
     source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[Key],
     lexicons: Mapping[str, Lexicon], progress: Progress | None = None,
-) -> dict[Key, DocMentions]:  # fmt: skip
-    """Read from the store what is there; stream the documents once for the rest."""
-    found, rest = {}, []
+) -> tuple[dict[Key, DocMentions], list[str]]:  # fmt: skip
+    """Read from the store what is there; stream the documents once for the rest. Also what there is to tell of it."""
+    found: dict[Key, DocMentions] = {}
+    rest = []
     for key in keys:
         manifest = source.stored(lexicons[key[0]], key)
         if manifest is None:
             rest.append(key)
         else:
             found[key] = _read_stored(source, manifest, doc_ids, needed)
+    notes = []
+    if found and source.store is not None:
+        most = max(int(mentions.known.sum()) for mentions in found.values())
+        which = f" ({', '.join(f'{key[0]}, {key[1]}' for key in found)})" if rest else ""
+        notes.append(f"counts of {most} documents read from {source.store.root}{which}")
     if rest:
         found |= _count_streaming(source, doc_ids, needed, rest, lexicons, progress)
-    return found
+    return found, notes
 
 
 def _read_stored(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,12 +21,49 @@ from askew.plugins.kinds import Judged
 RunLike: TypeAlias = str | Path | RunFile | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
 
 
+def named_runs(
+    runs: Sequence[RunLike] | Mapping[str, RunLike], others: Sequence[str] | None = None
+) -> dict[str, RunLike]:
+    """Each run under the name that heads its row: its file's, or its path where two files have the same name.
+
+    Runs in memory are called as ``others`` says, or by their number.
+    """
+    if isinstance(runs, Mapping):
+        return dict(runs)
+    _refuse_the_same(runs)
+    files = [Path(run).name for run in runs if isinstance(run, str | Path)]
+    named: dict[str, RunLike] = {}
+    for place, run in enumerate(runs):
+        if isinstance(run, str | Path):
+            name = Path(run).name if files.count(Path(run).name) == 1 else str(run)
+        elif isinstance(run, RunFile):
+            name = run.name
+        else:
+            name = others[place] if others else f"run {place + 1}"
+        if name in named:
+            raise ConfigError(f"two runs are called {name!r}: rename one, the table needs different names")
+        named[name] = run
+    return named
+
+
+def _refuse_the_same(runs: Sequence[RunLike]) -> None:
+    seen = set()
+    for run in runs:
+        if isinstance(run, str | Path):
+            place = os.path.abspath(run)  # noqa: PTH100 - a link of another name is another run
+            if place in seen:
+                raise ConfigError(f"the run {str(run)!r} is given twice: give each run once")
+            seen.add(place)
+
+
 def as_run(run: RunLike, name: str, form: str, published: bool) -> RunFile:
     """A run from a file, or from what a program has in memory."""
-    if isinstance(run, RunFile):
-        return run
     if isinstance(run, str | Path):
-        return read_run(Path(run), form, published)
+        found = read_run(Path(run), form, published)
+        notes = [f"{name}: {note.removeprefix(f'{found.name}: ')}" for note in found.notes]
+        return replace(found, name=name, notes=notes)
+    if isinstance(run, RunFile):
+        return replace(run, name=name)
     if isinstance(run, Mapping):
         rows = [(query, doc, score) for query, docs in run.items() for doc, score in docs.items()]
         run = pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
@@ -129,14 +167,6 @@ def note_on_ranks(run: RunFile) -> str | None:
         f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
         "ordered by score, as trec_eval does (--order file keeps the order of the lines)"
     )
-
-
-def unique_names(names: list[str]) -> list[str]:
-    """Run names that can head a column; two of the same name would be mixed up."""
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ConfigError(f"two runs are called {sorted(twice)[0]!r}: rename one, the table needs different names")
-    return names
 
 
 def as_documents(docs: Any) -> Iterable[pa.Table] | None:

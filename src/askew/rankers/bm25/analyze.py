@@ -18,10 +18,9 @@ from askew.rankers.bm25.porter import stem
 from askew.rankers.bm25.wordbreak import tokenize
 
 # Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
-    "this to was will with".split()
-)
+_STOP_WORDS_LINE = """a an and are as at be but by for if in into is it no not of on or such that the their then there
+these they this to was will with"""
+STOP_WORDS = frozenset(_STOP_WORDS_LINE.split())
 DROPPED = -1
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -60,7 +59,7 @@ class Analyzer:
         if function is None and name not in chains:
             raise UnknownName("analyzer", name, chains)
         self.name, self.function = name, function
-        self.to_term = chains.get(name, lambda word: word)
+        self.to_term: Callable[[str], str | None] = _as_it_is if function is not None else chains[name]
 
     def vocabulary(self) -> Vocabulary:
         """An empty vocabulary for this analyzer."""
@@ -95,6 +94,10 @@ def number_terms(split: tuple[list[str], Ints, Ints], vocabulary: Vocabulary) ->
     kept = terms != DROPPED
     document = np.repeat(np.arange(len(counts)), counts)
     return Analyzed(terms[kept], np.bincount(document[kept], minlength=len(counts)).astype(np.int32))
+
+
+def _as_it_is(word: str) -> str | None:
+    return word
 
 
 def _english(word: str) -> str | None:

@@ -1,8 +1,8 @@
 """The index on disk: postings with everything the search needs, memory-mapped, checked, built by streaming.
 
 Building never holds the collection: texts become term numbers block by block (all cores), numbers become postings by
-counting. Weights (BM25 with any k1 and b, query likelihood) are computed from the postings when first asked for and kept
-beside them, so other parameters never mean reading the texts again.
+counting. Weights (BM25 with any k1 and b, query likelihood) are computed from the postings when first asked for and
+kept beside them, so other parameters never mean reading the texts again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from askew.rankers.bm25.weights import Model, Statistics, weigh
 
 FORMAT = 1
 KTH = (10, 100, 1000)
+# Lists longer than a so-manieth of the collection get a byte for every 64 documents.
+RANGE, LONG = 64, 256
 _MOST_TF = 255
 # Files up to this size are checked whole when an index is opened; of larger ones, samples are.
 _CHECK_WHOLE = 1 << 26
@@ -64,6 +66,7 @@ class Builder:
         folder.mkdir(parents=True, exist_ok=True)
         doc_ids = pa.concat_arrays(self.doc_ids) if self.doc_ids else pa.array([], pa.string())
         _refuse_repeats(doc_ids)
+        # By their bytes, which for UTF-8 is also the order of code points.
         names = sorted(self.vocabulary.numbers)
         place = np.empty(len(names), np.int64)
         for final, name in enumerate(names):
@@ -72,7 +75,13 @@ class Builder:
         docs, tf = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.uint8)
         over = self._invert(place, offsets, docs, tf)
         lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.int32)
-        files = {"offsets.i64": offsets, "docs.i32": docs, "tf.u8": tf, "lengths.i32": lengths.astype(np.int32), "over.i64": over}
+        files = {
+            "offsets.i64": offsets,
+            "docs.i32": docs,
+            "tf.u8": tf,
+            "lengths.i32": lengths.astype(np.int32),
+            "over.i64": over,
+        }
         for name, array in files.items():
             array.tofile(folder / name)
         _write_strings(folder / "terms.arrow", pa.array(names, pa.string()))
@@ -190,6 +199,8 @@ class Weights:
     block_offsets: Any
     block_max: Any
     term_max: Any
+    range_rows: Any
+    ranges: Any
     kth: dict[int, Any]
 
 
@@ -247,8 +258,10 @@ class Index:
 
     def term_numbers(self, terms: list[str]) -> Any:
         """The numbers of terms; -1 for those no document has."""
-        wanted = pa.array(terms, pa.string())
-        return np.asarray(pc.index_in(wanted, value_set=self.terms).fill_null(-1).to_numpy(), np.int64)
+        numbers = np.full(len(terms), -1, np.int64)
+        if len(terms) and len(self.terms):
+            _find_terms(*_bytes_of(pa.array(terms, pa.large_string())), *_bytes_of(self.terms), numbers)
+        return numbers
 
     def weights(self, model: Model) -> Weights:
         """The weights of a model, computed once and kept in the index folder."""
@@ -260,8 +273,11 @@ class Index:
             _check_file(folder / name, known)
         read = {name: np.memmap(folder / name, _DTYPES[name.rpartition(".")[2]], "r") if known["size"] else
                 np.zeros(0, _DTYPES[name.rpartition(".")[2]]) for name, known in header["files"].items()}  # fmt: skip
-        kth = {k: read[f"kth{k}.f32"] for k in KTH}
-        return Weights(read["impacts.f32"], read["block_offsets.i64"], read["block_max.f32"], read["term_max.f32"], kth)
+        return Weights(
+            read["impacts.f32"], read["block_offsets.i64"], read["block_max.f32"], read["term_max.f32"],
+            read["range_rows.i32"], read["ranges.u8"].reshape(-1, len(self) // RANGE + 1),
+            {k: read[f"kth{k}.f32"] for k in KTH},
+        )  # fmt: skip
 
     def _make_weights(self, model: Model, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -272,7 +288,14 @@ class Index:
         term_max = np.zeros(len(self.offsets) - 1, np.float32)
         kth = [np.zeros(len(self.offsets) - 1, np.float32) for _ in KTH]
         _bounds(self.offsets, impacts, block_offsets, block_max, term_max, *kth)
-        files = {"impacts.f32": impacts, "block_offsets.i64": block_offsets, "block_max.f32": block_max, "term_max.f32": term_max}
+        rows, ranges = _ranges(self.offsets, self.docs, impacts, term_max, len(self))
+        files = {"range_rows.i32": rows, "ranges.u8": ranges}
+        files |= {
+            "impacts.f32": impacts,
+            "block_offsets.i64": block_offsets,
+            "block_max.f32": block_max,
+            "term_max.f32": term_max,
+        }
         files |= {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
         for name, array in files.items():
             array.tofile(folder / name)
@@ -284,6 +307,25 @@ class Index:
             for name, known in json.loads(path.read_text())["files"].items():
                 if _crc(path.parent / name) != known["crc"]:
                     raise StoreError(f"{path.parent / name}: the file is damaged; index anew")
+
+
+def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
+    """For long lists, the most they add in each range of documents, as a share of their maximum, rounded up."""
+    long = np.flatnonzero(np.diff(offsets) > max(RANGE, documents // LONG))
+    rows = np.full(len(offsets) - 1, -1, np.int32)
+    rows[long] = np.arange(len(long))
+    ranges = np.zeros((len(long), documents // RANGE + 1), np.uint8)
+    _fill_ranges(long, offsets, docs, impacts, term_max, ranges)
+    return rows, ranges
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def _fill_ranges(long: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any) -> None:
+    for row in prange(len(long)):
+        term = long[row]
+        for p in range(offsets[term], offsets[term + 1]):
+            share = np.uint8(np.ceil(np.float64(impacts[p]) / np.float64(term_max[term]) * 255.0))
+            ranges[row, docs[p] >> 6] = max(ranges[row, docs[p] >> 6], share)
 
 
 _DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}
@@ -308,6 +350,40 @@ def _bounds(
                 kth100[term] = ordered[-100]
             if stop - start >= 1000:
                 kth1000[term] = ordered[-1000]
+
+
+def _bytes_of(values: pa.Array) -> tuple[Any, Any]:
+    buffers = values.buffers()
+    size = np.int64 if values.type == pa.large_string() else np.int32
+    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+    return data, np.frombuffer(buffers[1], size)[values.offset : values.offset + len(values) + 1]
+
+
+@njit(nogil=True, cache=True)
+def _find_terms(data: Any, offsets: Any, known: Any, known_offsets: Any, numbers: Any) -> None:
+    """Binary search among the sorted terms: hashing them all would take longer than most batches."""
+    for i in range(len(numbers)):
+        low, high = 0, len(known_offsets) - 1
+        while low < high:
+            middle = (low + high) >> 1
+            order = _compare(data, offsets[i], offsets[i + 1], known, known_offsets[middle], known_offsets[middle + 1])
+            if order == 0:
+                numbers[i] = middle
+                break
+            if order < 0:
+                high = middle
+            else:
+                low = middle + 1
+
+
+@njit(nogil=True, cache=True)
+def _compare(left: Any, a: int, a_stop: int, right: Any, b: int, b_stop: int) -> int:
+    while a < a_stop and b < b_stop:
+        if left[a] != right[b]:
+            return -1 if left[a] < right[b] else 1
+        a += 1
+        b += 1
+    return (a_stop - a > 0) - (b_stop - b > 0)
 
 
 def _write_strings(path: Path, values: pa.Array) -> None:
@@ -363,4 +439,6 @@ def _check_file(path: Path, known: dict[str, int]) -> None:
     except (OSError, KeyError, TypeError):
         raise StoreError(f"{path}: a file of the index is missing or cannot be read; index anew") from None
     if not same:
-        raise StoreError(f"{path}: the file is damaged or cut short (expected {known['size']} bytes, found {size}); index anew")
+        raise StoreError(
+            f"{path}: the file is damaged or cut short (expected {known['size']} bytes, found {size}); index anew"
+        )

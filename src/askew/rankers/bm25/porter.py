@@ -6,6 +6,8 @@ are left alone, -abli becomes -ble as -bli does, and -logi becomes -log.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 _VOWELS = frozenset("aeiou")
 
 _STEP_2 = (
@@ -51,7 +53,7 @@ def _has_vowel(word: str) -> bool:
 def _measure(word: str) -> int:
     """m in [C](VC)^m[V]: how often a vowel is followed by a consonant."""
     kinds = [_is_consonant(word, i) for i in range(len(word))]
-    return sum(not before and after for before, after in zip(kinds, kinds[1:], strict=False))
+    return sum(not before and after for before, after in pairwise(kinds))
 
 
 def _ends_double(word: str) -> bool:

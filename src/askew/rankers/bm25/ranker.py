@@ -109,7 +109,7 @@ class Bm25Ranker:
         def work(part: Any) -> None:
             search_bags(
                 part, bags.offsets, bags.terms, bags.weights, k, self.index.offsets, self.index.docs, w.impacts,
-                w.block_offsets, w.block_max, w.term_max, kth, docs, scores, found,
+                w.block_offsets, w.block_max, w.term_max, kth, w.range_rows, w.ranges, docs, scores, found,
             )  # fmt: skip
 
         parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))
@@ -124,7 +124,7 @@ class Bm25Ranker:
 def _distinct(offsets: Any, terms: Any, weights: Any) -> Bags:
     seen: dict[bytes, int] = {}
     which = np.empty(len(offsets) - 1, np.int64)
-    first = []
+    first: list[int] = []
     edges = offsets.tolist()
     for query in range(len(which)):
         a, b = edges[query], edges[query + 1]

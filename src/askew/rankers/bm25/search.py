@@ -106,8 +106,8 @@ def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_fl
     return size
 
 
-# Columns of the lists of a query: where we are, where it ends, where it began, the first of its blocks.
-_AT, _STOP, _BEGIN, _BLOCKS = 0, 1, 2, 3
+# Columns of the lists of a query: where we are, where it ends and began, the first of its blocks, its row of ranges.
+_AT, _STOP, _BEGIN, _BLOCKS, _RANGES = range(5)
 
 
 @njit(nogil=True, cache=True)
@@ -125,6 +125,23 @@ def _finish(
     return total
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _may_reach(doc: int, total: Any, others: int, lists: Any, step: Any, reach: Any, floor: Any, ranges: Any) -> bool:
+    """Whether the other terms can add enough, told from the most they add anywhere near this document.
+
+    Long lists have a byte for every 64 documents; a look at it is far cheaper than finding the document in the list.
+    """
+    for j in range(others - 1, -1, -1):
+        if total + reach[j] < floor[0]:
+            return False
+        row = lists[j, _RANGES]
+        if row >= 0:
+            total += step[j] * np.float64(ranges[row, doc >> 6])
+        else:
+            total += reach[j] - (reach[j - 1] if j > 0 else 0.0)
+    return bool(total >= floor[0])
+
+
 @njit(nogil=True, cache=True)
 def _essential_from(reach: Any, count: int, floor: Any) -> int:
     """The first term that a document must contain one of, to have a chance."""
@@ -136,8 +153,8 @@ def _essential_from(reach: Any, count: int, floor: Any) -> int:
 
 @njit(nogil=True, cache=True)
 def _order_lists(
-    terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any,
-    lists: Any, weight: Any, reach: Any, floor: Any,
+    terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_rows: Any,
+    lists: Any, weight: Any, reach: Any, step: Any, floor: Any,
 ) -> int:  # fmt: skip
     """Lay out the lists of a query, the term that can add least first; ``reach`` sums up what they can add."""
     count = 0
@@ -149,11 +166,13 @@ def _order_lists(
         place = count
         while place > 0 and reach[place - 1] > most:
             lists[place] = lists[place - 1]
-            weight[place], reach[place] = weight[place - 1], reach[place - 1]
+            weight[place], reach[place], step[place] = weight[place - 1], reach[place - 1], step[place - 1]
             place -= 1
         lists[place, _AT], lists[place, _STOP] = offsets[t], offsets[t + 1]
         lists[place, _BEGIN], lists[place, _BLOCKS] = offsets[t], block_offsets[t]
-        weight[place], reach[place] = weights[i], most
+        lists[place, _RANGES] = range_rows[t]
+        # A byte of a range is rounded up; the little more makes up for the rounding of this product.
+        weight[place], reach[place], step[place] = weights[i], most, most / 255.0 * (1.0 + 1e-9)
         count += 1
         # A little below, since documents with exactly this score are still wanted.
         floor[0] = max(floor[0], weights[i] * np.float64(term_kth[t]) * (1.0 - 1e-6))
@@ -164,29 +183,40 @@ def _order_lists(
 
 @njit(nogil=True, cache=True)
 def _add_window(
-    start: int, first: int, count: int, lists: Any, weight: Any, docs: Any, impacts: Any, sums: Any, touched: Any
-) -> None:
-    """Add up the essential terms over one window of documents."""
+    start: int, first: int, count: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any,
+    sums: Any, touched: Any,
+) -> None:  # fmt: skip
+    """Add up the essential terms over one window of documents, the term that can add most first.
+
+    A document that no earlier term has seen needs enough from this term and all that can come after it.
+    """
     end = start + _WINDOW
-    for t in range(first, count):
+    for t in range(count - 1, first - 1, -1):
         p, last, w = lists[t, _AT], lists[t, _STOP], weight[t]
+        enough = floor[0] - (reach[t - 1] if t > 0 else 0.0)
         while p < last and docs[p] < end:
             i = docs[p] - start
-            sums[i] += w * np.float64(impacts[p])
-            touched[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+            add = w * np.float64(impacts[p])
             p += 1
+            if sums[i] == 0.0:
+                if add < enough:
+                    continue
+                touched[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+            sums[i] += add
         lists[t, _AT] = p
 
 
 @njit(nogil=True, cache=True)
 def _search_one(
     terms: Any, weights: Any, k: int, offsets: Any, docs: Any, impacts: Any, block_offsets: Any, block_max: Any,
-    term_max: Any, term_kth: Any, lists: Any, weight: Any, reach: Any, sums: Any, touched: Any, keys: Any,
-    as_float: Any, as_bits: Any,
+    term_max: Any, term_kth: Any, range_rows: Any, ranges: Any, lists: Any, weight: Any, reach: Any, step: Any,
+    sums: Any, touched: Any, keys: Any, as_float: Any, as_bits: Any,
 ) -> int:  # fmt: skip
     """The best k of one query as sorted keys; how many there are."""
     floor = np.full(1, -1.0)
-    count = _order_lists(terms, weights, offsets, block_offsets, term_max, term_kth, lists, weight, reach, floor)
+    count = _order_lists(
+        terms, weights, offsets, block_offsets, term_max, term_kth, range_rows, lists, weight, reach, step, floor
+    )  # fmt: skip
     size = 0
     first = _essential_from(reach, count, floor)
     while first < count - 1:
@@ -196,7 +226,7 @@ def _search_one(
                 start = min(start, np.int64(docs[lists[t, _AT]]))
         if start == _NO_DOC:
             break
-        _add_window(start, first, count, lists, weight, docs, impacts, sums, touched)
+        _add_window(start, first, count, lists, weight, reach, floor, docs, impacts, sums, touched)
         rest = reach[first - 1] if first > 0 else 0.0
         for word in range(_WINDOW >> 6):
             bits = touched[word]
@@ -206,7 +236,9 @@ def _search_one(
                 bits &= bits - np.uint64(1)
                 total = sums[i]
                 sums[i] = 0.0
-                if total + rest < floor[0]:
+                if total + rest < floor[0] or not _may_reach(
+                    start + i, total, first, lists, step, reach, floor, ranges
+                ):
                     continue
                 total = _finish(start + i, total, first, lists, weight, reach, floor, docs, impacts)
                 if total >= floor[0]:
@@ -214,7 +246,7 @@ def _search_one(
         first = _essential_from(reach, count, floor)
     if first == count - 1:
         size = _walk_single(
-            first, k, lists, weight, reach, floor, docs, impacts, block_max, keys, size, as_float, as_bits
+            first, k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, keys, size, as_float, as_bits
         )  # fmt: skip
     if size > k:
         _keep_best(keys, size, k)
@@ -225,8 +257,8 @@ def _search_one(
 
 @njit(nogil=True, cache=True)
 def _walk_single(
-    last: int, k: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any, block_max: Any,
-    keys: Any, size: int, as_float: Any, as_bits: Any,
+    last: int, k: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
+    block_max: Any, ranges: Any, keys: Any, size: int, as_float: Any, as_bits: Any,
 ) -> int:  # fmt: skip
     """One essential term is left: walk its postings, passing over blocks that have nothing high enough."""
     p, end, begin, w = lists[last, _AT], lists[last, _STOP], lists[last, _BEGIN], weight[last]
@@ -241,24 +273,29 @@ def _walk_single(
             total = w * np.float64(impacts[p])
             if total + rest >= floor[0]:
                 doc = np.int64(docs[p])
+                p += 1
+                if not _may_reach(doc, total, last, lists, step, reach, floor, ranges):
+                    continue
                 total = _finish(doc, total, last, lists, weight, reach, floor, docs, impacts)
                 if total >= floor[0]:
                     size = _offer(np.float32(total), doc, k, keys, size, floor, as_float, as_bits)
-            p += 1
+            else:
+                p += 1
     return size
 
 
 @njit(nogil=True, cache=True)
 def search_bags(
     bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
-    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, out_docs: Any, out_scores: Any, out_counts: Any,
+    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_rows: Any, ranges: Any,
+    out_docs: Any, out_scores: Any, out_counts: Any,
 ) -> None:  # fmt: skip
     """Search some bags of weighted terms; row i of the output belongs to bag i."""
     widest = 1
     for bag in bags:
         widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
-    lists = np.zeros((widest, 4), np.int64)
-    weight, reach = np.zeros(widest), np.zeros(widest)
+    lists = np.zeros((widest, 5), np.int64)
+    weight, reach, step = np.zeros(widest), np.zeros(widest), np.zeros(widest)
     sums, touched = np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64)
     keys = np.zeros(2 * k + 2, np.uint64)
     as_float = np.zeros(1, np.float32)
@@ -267,7 +304,7 @@ def search_bags(
         part = slice(bag_offsets[bag], bag_offsets[bag + 1])
         size = _search_one(
             bag_terms[part], bag_weights[part], k, offsets, docs, impacts, block_offsets, block_max, term_max, term_kth,
-            lists, weight, reach, sums, touched, keys, as_float, as_bits,
+            range_rows, ranges, lists, weight, reach, step, sums, touched, keys, as_float, as_bits,
         )  # fmt: skip
         out_counts[bag] = size
         for i in range(size):

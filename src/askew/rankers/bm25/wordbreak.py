@@ -1,7 +1,7 @@
 """Words as Lucene's StandardTokenizer finds them (Unicode UAX #29), compiled, straight from UTF-8 bytes.
 
 A batch of documents becomes numbers: each token is looked up in a table of the distinct words of the batch, so that
-everything after (stop words, stemming) is done once per distinct word. Words come out lower-cased and without a final 's.
+everything after (stop words, stemming) is done once per distinct word. Words come out lower-cased, without a final 's.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
         if current == EXTEND:
             at = after
             continue
-        if current == LETTER and (previous == LETTER or previous == NUMERIC):  # noqa: PLR1714 - the common case, fast
+        if current == LETTER and (previous == LETTER or previous == NUMERIC):  # noqa: PLR1714, SIM109 - the common case, fast
             at, previous = after, current
             continue
         if _joins(previous, current):
@@ -202,7 +202,11 @@ def _write_lower(data: Any, start: int, stop: int, lower: Any, blob: Any, used: 
             blob[used], blob[used + 1] = 0xC0 | point >> 6, 0x80 | point & 0x3F
             used += 2
         elif point < 0x10000:
-            blob[used], blob[used + 1], blob[used + 2] = 0xE0 | point >> 12, 0x80 | point >> 6 & 0x3F, 0x80 | point & 0x3F
+            blob[used], blob[used + 1], blob[used + 2] = (
+                0xE0 | point >> 12,
+                0x80 | point >> 6 & 0x3F,
+                0x80 | point & 0x3F,
+            )
             used += 3
         else:
             blob[used], blob[used + 1] = 0xF0 | point >> 18, 0x80 | point >> 12 & 0x3F
@@ -268,14 +272,14 @@ def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> b
 
 
 @njit(nogil=True, cache=True)
-def _tokenize(
+def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler keeps it in registers
     data: Any, offsets: Any, classes: Any, lower: Any, table: Any, spans: Any, blob: Any, ids: Any, counts: Any
 ) -> Any:
     """Fill ``ids`` and ``counts``; the number of distinct words and the bytes they take, or _FULL."""
     # What an ASCII byte becomes inside a word: its lower case, or 0 for anything but a letter or a digit.
     inside = np.zeros(256, np.uint8)
     for byte in range(128):
-        if classes[byte] == LETTER or classes[byte] == NUMERIC:  # noqa: PLR1714
+        if classes[byte] == LETTER or classes[byte] == NUMERIC:
             inside[byte] = lower[byte]
     known, used, total = 0, 0, 0
     for doc in range(len(offsets) - 1):

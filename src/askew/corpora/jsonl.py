@@ -1,0 +1,64 @@
+"""JSON Lines: one careful reader for runs, judgements, queries and documents."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import DataError, place
+from askew.corpora.lines import WHITE, no_value, shown
+
+
+def json_rows(text: str, path: Path, expected: str, first: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each object with the number of its line. ``expected`` says in an error what each line should hold."""
+    for number, line in enumerate(text.split("\n"), start=first):
+        if not line.strip(WHITE):
+            continue
+        row = _parsed(line, place(path, number), expected)
+        if not isinstance(row, dict):
+            raise DataError(f"{place(path, number)}: expected {expected}, one on each line; found {shown(line)}")
+        yield number, row
+
+
+def _parsed(line: str, where: str, expected: str) -> object:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        why = f"{error.msg} at character {error.pos + 1}"
+    except RecursionError:
+        why = "it is nested too deep"
+    except ValueError:
+        # Python refuses to read whole numbers of several thousand digits.
+        why = "a number has too many digits"
+    raise DataError(f"{where}: not valid JSON ({why}); expected {expected}, one on each line")
+
+
+def json_id(value: object, name: str, path: Path, line: int) -> str:
+    """An id: a text that is not blank, or a number."""
+    if value is None or (isinstance(value, str) and not value.strip(WHITE)):
+        raise no_value(path, line, name)
+    return json_text(value, name, path, line)
+
+
+def json_text(value: object, name: str, path: Path, line: int) -> str:
+    """A text or a number as text. A list or an object would be counted as Python writes it, so it is refused."""
+    if isinstance(value, str):
+        _check_whole(value, name, path, line)
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return str(value)
+    raise DataError(f"{place(path, line)}: expected a text or a number as {name}, found {shown(value)}")
+
+
+def _check_whole(text: str, name: str, path: Path, line: int) -> None:
+    """JSON can write half of a surrogate pair, which is no character and cannot be stored."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{place(path, line)}: expected characters in {name}, found half a surrogate pair "
+            f"{text[error.start]!r}; remove it or write the whole pair"
+        ) from None

@@ -1,0 +1,90 @@
+"""Parquet: opened in one place, and its columns turned into ids and texts or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from askew.core.errors import DataError
+from askew.corpora.lines import no_value
+
+_BATCH = 65_536
+
+
+@contextmanager
+def _opened(path: Path, what: str) -> Iterator[pq.ParquetFile]:
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        first = next(iter(str(error).splitlines()), "no reason given")
+        raise DataError(f"{what} {path}: not a readable Parquet file ({first}); fetch or write it again") from None
+
+
+def parquet_names(path: Path, what: str) -> list[str]:
+    """The names of the columns."""
+    with _opened(path, what) as file:
+        names: list[str] = file.schema_arrow.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{what} {path}: the column {twice} is there more than once; rename or remove one")
+        return names
+
+
+def parquet_table(path: Path, what: str, names: list[str]) -> pa.Table:
+    """These columns, whole."""
+    with _opened(path, what) as file:
+        table = file.read(columns=names)
+        # Arrow does not look into the values unless asked: texts may be no UTF-8.
+        table.validate(full=True)
+        return table
+
+
+def parquet_batches(path: Path, what: str, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """These columns, one batch at a time."""
+    with _opened(path, what) as file:
+        for batch in file.iter_batches(batch_size=_BATCH, columns=names):
+            batch.validate(full=True)
+            yield batch
+
+
+def id_column(rows: pa.Table | pa.RecordBatch, name: str, path: Path, what: str, first: int = 1) -> pa.Array:
+    """Ids as text; a row without one is named by its number."""
+    ids = text_column(rows, name, path, what).cast(pa.string())
+    missing = pc.fill_null(pc.equal(pc.ascii_trim_whitespace(ids), ""), True)
+    if pc.any(missing).as_py():
+        raise no_value(path, first + pc.index(missing, True).as_py(), name)
+    return ids
+
+
+def text_column(rows: pa.Table | pa.RecordBatch, name: str, path: Path, what: str) -> pa.Array:
+    """Texts or numbers as text; nulls stay."""
+    column = rows[name]
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    try:
+        texts = _as_text(column, kind) if _is_text_or_number(kind) else None
+    except pa.ArrowException:
+        texts = None
+    if texts is None:
+        raise DataError(f"{what} {path}: expected texts or numbers in the column {name}, found {kind}")
+    return texts
+
+
+def _as_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    # First to its own values: an encoded column of numbers has no direct way to text.
+    values = column.cast(kind)
+    if pa.types.is_floating(kind):
+        # NaN is how some programs write that there is no value.
+        values = pc.if_else(pc.is_nan(values), None, values)
+    return values.cast(pa.large_string())
+
+
+def _is_text_or_number(kind: pa.DataType) -> bool:
+    t = pa.types
+    texts = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary, t.is_null)
+    return any(test(kind) for test in (*texts, t.is_integer, t.is_floating, t.is_decimal))

@@ -1,0 +1,210 @@
+"""The forms a run may have, each read into the columns line, query_id, doc_id, score and rank.
+
+The usual file is read by a fast columnar parser. Whatever that parser is not sure of goes through a
+careful line-by-line reader, which either understands it or names the file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from askew.core.errors import DataError, place
+from askew.corpora.jsonl import json_id, json_rows
+from askew.corpora.lines import (
+    WHITE,
+    careful_columns,
+    fast_columns,
+    first_line,
+    listing,
+    no_value,
+    shown,
+    split_columns,
+    tab_columns,
+    words,
+)
+from askew.corpora.parquet import id_column, parquet_names, parquet_table
+
+_QUERY_NAMES = ("query_id", "qid", "query-id", "topic")
+_DOC_NAMES = ("doc_id", "docid", "docno", "pid", "did", "corpus-id")
+_ROW = {"line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "value": pl.String()}
+_NO_RANK = pl.lit(None, pl.String).alias("rank")
+
+
+class _Names(NamedTuple):
+    """What the columns that we need are called in a file."""
+
+    query: str
+    doc: str
+    value: str
+    is_rank: bool
+
+
+def read_lines(text: str, path: Path) -> pl.DataFrame:
+    """TREC's six columns, three columns, or columns named by a header; which of them the first line says."""
+    number, after, first = first_line(text) or (1, len(text), "")
+    if _is_header(first):
+        return _named(text[after:], path, first, number + 1)
+    # Six columns go first: blanks and TABs may be mixed in a TREC run.
+    width = 6 if len(words(first)) == 6 else len(split_columns(first, (3, 6)))
+    if width not in (3, 6):
+        raise _wrong_width(path, number, width, first)
+    separator = "\t" if "\t" in first else " "
+    odd = any(other in text for other in WHITE if other not in (separator, "\n"))
+    frame = None if odd else fast_columns(text, separator, width)
+    if frame is None:
+        wrong = _wrong_width if width == 6 else _wrong_three
+        frame = careful_columns(text, partial(split_columns, widths=(width,)), width, partial(wrong, path))
+    return _three_columns(frame, path) if width == 3 else trec_columns(frame, path)
+
+
+def trec_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """The six columns of TREC under our names. The rank is kept, for it may disagree with the score."""
+    score = as_numbers(frame["column_5"], frame["line"], path, "score")
+    return frame.select("line", query_id="column_1", doc_id="column_3", score=score, rank="column_4")
+
+
+def as_numbers(values: pl.Series, lines: pl.Series, path: Path, name: str) -> pl.Series:
+    """The values as numbers. A 'nan' would make the order arbitrary, so it is none."""
+    numbers = values.cast(pl.Float64, strict=False)
+    bad = (numbers.is_null() | numbers.is_nan()).arg_true()
+    if len(bad):
+        at = int(bad[0])
+        raise DataError(f"{place(path, lines[at])}: expected a number as the {name}, found {shown(values[at])}")
+    return numbers
+
+
+def _wrong_width(path: Path, line: int, found: int, text: str) -> DataError:
+    return DataError(
+        f"{place(path, line)}: expected the 6 columns of a TREC run (query Q0 document rank score tag), "
+        f"found {found} in {shown(text)}; other columns need a header line with query_id, doc_id and score or rank"
+    )
+
+
+def _wrong_three(path: Path, line: int, found: int, text: str) -> DataError:
+    return DataError(f"{place(path, line)}: expected 3 columns as on the lines before, found {found} in {shown(text)}")
+
+
+def _three_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """``query document rank`` (MS MARCO) or ``query document score``; which of them the numbers say."""
+    frame = frame.rename({"column_1": "query_id", "column_2": "doc_id", "column_3": "value"})
+    is_rank = bool(frame["value"].str.contains(r"^\+?[0-9]+$").all())
+    if is_rank:
+        _check_ranks(frame, path)
+    return _scored(frame, path, is_rank)
+
+
+def _check_ranks(frame: pl.DataFrame, path: Path) -> None:
+    """Whole numbers are ranks when each query has 1 to n or 0 to n - 1, each once. Others may be scores."""
+    value = pl.col("value").cast(pl.Int64, strict=False)
+    spans = frame.group_by("query_id", maintain_order=True).agg(
+        line=pl.col("line").first(),
+        sure=(value.min() <= 1)
+        & (value.max() - value.min() == pl.len() - 1)
+        & (value.n_unique() == pl.len())
+        & (value.null_count() == 0),
+    )
+    doubtful = spans.filter(~pl.col("sure").fill_null(False))
+    if doubtful.height:
+        query, line, _ = doubtful.row(0)
+        raise DataError(
+            f"run {path}: the third column holds whole numbers, and those of query {shown(query)} (from line {line}) "
+            "are not the ranks 1 to n, so they may be ranks or scores; write TREC's 6 columns, "
+            "or a header line: query_id, doc_id, rank (or score)"
+        )
+
+
+def _scored(frame: pl.DataFrame, path: Path, is_rank: bool) -> pl.DataFrame:
+    """Columns line, query_id, doc_id, value to ours: a rank is a score the other way round."""
+    numbers = as_numbers(frame["value"], frame["line"], path, "rank" if is_rank else "score")
+    score = -numbers if is_rank else numbers
+    return frame.select("line", "query_id", "doc_id", score.alias("score"), _NO_RANK)
+
+
+def _is_header(line: str) -> bool:
+    """A header names the query and the document, and has no number: a query may be called 'topic'."""
+    names = [name.lower() for name in (tab_columns(line) if "\t" in line else words(line))]
+    if any(name.replace(".", "", 1).lstrip("+-").isdigit() for name in names):
+        return False
+    return any(n in _QUERY_NAMES for n in names) and any(n in _DOC_NAMES for n in names)
+
+
+def _find_names(columns: Iterable[str], path: Path) -> _Names:
+    """The columns we need among these, whatever their case."""
+    columns = list(columns)
+    known = {name.strip(WHITE).lower(): name for name in reversed(columns)}
+    query = next((known[n] for n in _QUERY_NAMES if n in known), None)
+    doc = next((known[n] for n in _DOC_NAMES if n in known), None)
+    value = known.get("score", known.get("rank"))
+    if query is None or doc is None or value is None:
+        raise DataError(
+            f"run {path}: expected the columns query_id, doc_id and score (or rank); found {listing(columns)}"
+        )
+    return _Names(query, doc, value, "score" not in known)
+
+
+def _named(text: str, path: Path, header: str, first: int) -> pl.DataFrame:
+    """Columns under a header, between TABs where it has them, else between any white space."""
+    split = tab_columns if "\t" in header else words
+    columns = split(header)
+    names = _find_names(columns, path)
+    frame = fast_columns(text, "\t", len(columns), first) if split is tab_columns else None
+    if frame is None:
+        frame = careful_columns(text, split, len(columns), partial(_unlike_header, path, header), first)
+
+    def column(name: str) -> pl.Expr:
+        return pl.col(f"column_{columns.index(name) + 1}").str.strip_chars(WHITE)
+
+    frame = frame.select("line", query_id=column(names.query), doc_id=column(names.doc), value=column(names.value))
+    for name, theirs in (("query_id", names.query), ("doc_id", names.doc)):
+        empty = (frame[name] == "").arg_true()
+        if len(empty):
+            raise no_value(path, frame["line"][int(empty[0])], theirs)
+    return _scored(frame, path, names.is_rank)
+
+
+def _unlike_header(path: Path, header: str, line: int, found: int, text: str) -> DataError:
+    return DataError(
+        f"{place(path, line)}: expected the columns of the header ({shown(header)}), found {found} in {shown(text)}"
+    )
+
+
+def read_json(text: str, path: Path) -> pl.DataFrame:
+    """JSON Lines with query_id, doc_id and score (or rank)."""
+    rows = list(json_rows(text, path, "an object with query_id, doc_id and score (or rank)"))
+    names = _find_names(dict.fromkeys(key for _, row in rows for key in row), path)
+    lines = [
+        (
+            line,
+            json_id(row.get(names.query), names.query, path, line),
+            json_id(row.get(names.doc), names.doc, path, line),
+            _json_number(row.get(names.value)),
+        )
+        for line, row in rows
+    ]
+    return _scored(pl.DataFrame(lines, schema=_ROW, orient="row"), path, names.is_rank)
+
+
+def _json_number(value: object) -> str | None:
+    """As text, so that an error can quote it. Half a surrogate pair cannot be stored and is no number anyway."""
+    return None if value is None else str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """Parquet with the columns query_id, doc_id and score (or rank)."""
+    names = _find_names(parquet_names(path, "run"), path)
+    table = parquet_table(path, "run", list(names[:3]))
+    value = pl.Series(pl.from_arrow(table[names.value]))
+    if not (value.dtype.is_numeric() or value.dtype in (pl.String, pl.Categorical, pl.Null)):
+        raise DataError(f"run {path}: expected numbers in the column {names.value}, found {value.dtype}")
+    frame = pl.DataFrame({
+        "query_id": pl.Series(pl.from_arrow(id_column(table, names.query, path, "run"))),
+        "doc_id": pl.Series(pl.from_arrow(id_column(table, names.doc, path, "run"))),
+        "value": value.cast(pl.String) if value.dtype == pl.Categorical else value,
+    })  # fmt: skip
+    lines = frame.with_row_index("line", offset=1).with_columns(pl.col("line").cast(pl.Int64))
+    return _scored(lines, path, names.is_rank)

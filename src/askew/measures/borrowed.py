@@ -1,0 +1,167 @@
+"""Measures that ir_measures computes: what it knows, what is installed for it, and how it is asked.
+
+Whatever goes wrong in one of its many providers comes out as one line that names the measure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from askew.core.errors import ConfigError
+from askew.core.measure import LARGEST, Measure
+from askew.core.ranking import Floats, Rankings
+from askew.plugins.kinds import Judged, Parameter
+
+
+def ir_measures() -> Any:
+    """The library, imported when it is first needed."""
+    import ir_measures as library
+
+    return library
+
+
+def own_parameters(found: Any) -> dict[str, Parameter]:
+    """The parameters of a measure of ir_measures, less the cutoff."""
+    own = {}
+    for key, info in found.SUPPORTED_PARAMS.items():
+        if key == found.AT_PARAM:
+            continue
+        default = info.default if isinstance(info.default, str | int | float | bool) else None
+        about = str(info.desc or "")
+        if info.dtype is int:
+            own[key] = Parameter(default, about, number="whole", least=-LARGEST, most=LARGEST)
+        elif info.dtype is float:
+            own[key] = Parameter(default, about, number="any")
+        elif info.dtype is bool:
+            own[key] = Parameter(default, about, (True, False))
+        else:
+            own[key] = Parameter(default, about, tuple(info.choices) if isinstance(info.choices, list | tuple) else ())
+    return own
+
+
+def effectiveness_names(available: bool = False) -> list[str]:
+    """The names that ir_measures knows, without those that askew plugs into it.
+
+    ``available``: only those that some installed provider computes.
+    """
+    library = ir_measures()
+    names = {
+        name: found.NAME
+        for name, found in library.measures.registry.items()
+        if not getattr(found, "IS_ASKEW", False) and found.AT_PARAM == "cutoff"
+    }
+    if available:
+        there = [provider for provider in library.DefaultPipeline.providers if provider.is_available()]
+        computed = {measure.NAME for provider in there for measure in provider.SUPPORTED_MEASURES}
+        names = {name: inner for name, inner in names.items() if inner in computed}
+    return sorted(names)
+
+
+def check_computable(measure: Measure, own: Measure) -> None:
+    """Raise ConfigError where no provider that is installed computes the measure."""
+    found = ir_measures().measures.registry[measure.name]
+    cutoff = found.SUPPORTED_PARAMS.get("cutoff")
+    if cutoff is None and measure.cutoff is not None:
+        raise ConfigError(f"measure {measure.name}@{measure.cutoff}: it takes no cutoff; write {measure.name}")
+    if cutoff is not None and cutoff.required and measure.cutoff is None:
+        raise ConfigError(f"measure {measure.name}: it needs a cutoff; write for instance {measure.name}@10")
+    for key, info in found.SUPPORTED_PARAMS.items():
+        if info.required and key != "cutoff" and own.param(key) is None:
+            raise ConfigError(f"measure {measure.name}: it needs the parameter {key} ({info.desc or 'a value'})")
+    with _one_line(measure, own):
+        asked = _as_theirs(own)
+        could = [provider for provider in ir_measures().DefaultPipeline.providers if provider.supports(asked)]
+        there = any(provider.is_available() for provider in could)
+    if not there:
+        raise ConfigError(f"measure {own}: {_who_could(could)}")
+
+
+def _who_could(providers: list[Any]) -> str:
+    if not providers:
+        return "no provider of ir_measures computes it with this cutoff and these parameters"
+    names = " or ".join(
+        f"{provider.NAME} ({provider.install_instructions() or 'see ir_measures'})" for provider in providers
+    )
+    return f"ir_measures needs a provider that is not installed: {names}"
+
+
+def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judged) -> Floats:
+    """One value per query, by whichever provider of ir_measures computes the measure.
+
+    Queries and documents go by their numbers: some providers write them to files and take only numbers back.
+    """
+    values = np.zeros(len(rankings))
+    with _one_line(measure, own):
+        for metric in ir_measures().iter_calc([_as_theirs(own)], _qrels(rankings, judged), _run(rankings)):
+            # Some providers also give the mean of all queries, under a name.
+            if metric.query_id.isdecimal() and 1 <= int(metric.query_id) <= len(rankings):
+                values[int(metric.query_id) - 1] = metric.value
+    return values
+
+
+def _as_theirs(own: Measure) -> Any:
+    found = ir_measures().measures.registry[own.name]
+    info = found.SUPPORTED_PARAMS
+    # 1 is as good as 1.0, but not for ir_measures.
+    params = {key: float(value) if key in info and info[key].dtype is float else value for key, value in own.params}
+    return found(**params) if own.cutoff is None else found(**params, cutoff=own.cutoff)
+
+
+@contextlib.contextmanager
+def _one_line(measure: Measure, own: Measure) -> Iterator[None]:
+    """Whatever a provider raises, and what a program it starts says on stderr, as one ConfigError."""
+    with tempfile.TemporaryFile() as said:
+        try:
+            with _stderr_to(said):
+                yield
+        except MemoryError:
+            raise
+        except Exception as error:
+            said.seek(0)
+            lines = [*said.read().decode(errors="replace").splitlines(), *str(error).splitlines()]
+            why = next((line.strip() for line in lines if line.strip()), type(error).__name__)
+            raise ConfigError(f"measure {own}: ir_measures cannot compute {measure.name}: {why}") from error
+        said.seek(0)
+        if left := said.read():
+            sys.stderr.write(left.decode(errors="replace"))
+
+
+@contextlib.contextmanager
+def _stderr_to(file: IO[bytes]) -> Iterator[None]:
+    """Programs write to the file descriptor, not to sys.stderr."""
+    try:
+        before = os.dup(2)
+    except OSError:  # there is no stderr to turn
+        yield
+        return
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def _qrels(rankings: Rankings, judged: Judged) -> dict[str, dict[str, int]]:
+    docs, relevance = [str(doc) for doc in judged.docs.tolist()], judged.relevance.tolist()
+    edges = judged.offsets.tolist()
+    return {
+        str(row + 1): dict(zip(docs[edges[row] : edges[row + 1]], relevance[edges[row] : edges[row + 1]], strict=True))
+        for row in range(len(rankings))
+    }
+
+
+def _run(rankings: Rankings) -> dict[str, dict[str, float]]:
+    """Scores that say the rank: no ties are left for anybody to break."""
+    docs, edges = [str(doc) for doc in rankings.docs.tolist()], rankings.offsets.tolist()
+    return {
+        str(row + 1): {doc: float(-rank) for rank, doc in enumerate(docs[edges[row] : edges[row + 1]])}
+        for row in range(len(rankings))
+    }

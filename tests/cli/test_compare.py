@@ -1,0 +1,192 @@
+"""``askew compare``: two runs, query by query."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from askew.corpora.demo import demo_files
+
+ALL = "--docs docs.tsv --qrels qrels.txt"
+KEYS = [
+    "n", "old", "new", "relative", "gain", "low", "high", "p", "effect", "helped", "hurt", "same",
+    "delta", "p_no_loss", "p_equivalent", "p_holm", "signature",
+]  # fmt: skip
+DEMO = demo_files()
+COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrels {DEMO.qrels}"
+
+
+def test_json_has_exactly_the_promised_keys(askew):
+    report = askew(f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --json").json
+    assert list(report) == ["old", "new", "measures"]
+    assert (report["old"], report["new"]) == ("old.run", "new.run")
+    assert list(report["measures"]) == ["RR@10", "ARaB(tf)@10"]
+    assert [list(row) for row in report["measures"].values()] == [KEYS, KEYS]
+
+
+def test_the_numbers_are_those_computed_by_hand(askew):
+    row = askew(f"compare old.run new.run {ALL} --measures RR@10 --json").json["measures"]["RR@10"]
+    assert (row["n"], row["helped"], row["hurt"], row["same"], row["p"]) == (2, 1, 1, 0, 1.0)
+    assert row["old"] == 0.75
+    assert row["new"] == pytest.approx(2 / 3)
+    assert row["gain"] == pytest.approx(-1 / 12)
+    assert row["relative"] == pytest.approx(-1 / 9)
+
+
+def test_helped_hurt_and_same_add_up_to_n_for_every_measure(askew):
+    for row in askew(f"{COMPARE_DEMO} --json").json["measures"].values():
+        assert row["helped"] + row["hurt"] + row["same"] == row["n"] == 96
+        assert row["low"] <= row["gain"] <= row["high"]
+        assert 0 < row["p"] <= row["p_holm"] <= 1
+
+
+def test_a_lean_nearer_to_zero_is_a_gain_whichever_side_it_was_on(askew, files):
+    files.run("old.run", {"q1": ["d1"], "q2": ["d2"]})
+    files.run("new.run", {"q1": ["d3"], "q2": ["d4"]})
+    command = "compare old.run new.run --docs docs.tsv --measures 'RaB(tc)@1 RaB(tc,sign=abs)@1' --json"
+    for row in askew(command).json["measures"].values():
+        assert (row["gain"], row["helped"], row["hurt"]) == (2.0, 2, 0)
+
+
+def test_the_other_way_round_the_gain_has_the_other_sign(askew):
+    there = askew(f"compare old.run new.run {ALL} --json").json["measures"]
+    back = askew(f"compare new.run old.run {ALL} --json").json["measures"]
+    for text, row in there.items():
+        assert back[text]["gain"] == pytest.approx(-row["gain"])
+        assert (back[text]["helped"], back[text]["hurt"]) == (row["hurt"], row["helped"])
+        assert back[text]["p"] == row["p"]
+
+
+@pytest.mark.parametrize("test", ["permutation", "bootstrap"])
+def test_identical_runs_have_no_gain_and_a_p_of_one(askew, test):
+    shutil.copy("old.run", "copy.run")
+    for row in askew(f"compare old.run copy.run {ALL} --test {test} --json").json["measures"].values():
+        assert (row["gain"], row["low"], row["high"], row["relative"]) == (0, 0, 0, 0)
+        assert (row["p"], row["p_holm"], row["effect"]) == (1, 1, None)
+        assert (row["helped"], row["hurt"], row["same"]) == (0, 0, row["n"])
+
+
+def test_the_same_file_twice_is_compared_or_refused_but_never_a_crash(askew):
+    assert askew(f"compare old.run old.run {ALL}").code in (0, 2)
+
+
+def test_a_delta_is_for_measures_of_effectiveness_and_adds_two_tests(askew):
+    report = askew(f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --delta 0.5 --json").json
+    row, lean = report["measures"].values()
+    assert row["delta"] == 0.5
+    assert 0 < row["p_no_loss"] <= row["p_equivalent"] <= 1
+    assert (lean["delta"], lean["p_no_loss"], lean["p_equivalent"]) == (None, None, None)
+
+
+def test_a_delta_can_be_given_for_each_measure(askew):
+    measures = "'RR@10 AP@10 ARaB(tf)@10'"
+    report = askew(f"compare old.run new.run {ALL} --measures {measures} --delta 'RR@10=0.1 ARaB(tf)@10=1' --json")
+    assert [row["delta"] for row in report.json["measures"].values()] == [0.1, None, 1.0]
+
+
+def test_a_delta_can_be_given_for_a_measure_with_blanks_in_its_text(askew):
+    text = "ARaB(tf, sign=abs)@10"
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", text, "--delta", f"{text}=0.1", "--json"]
+    assert askew(command).json["measures"][text]["delta"] == 0.1
+
+
+def test_identical_runs_pass_the_test_of_no_loss(askew):
+    shutil.copy(DEMO.runs[0], "copy.run")
+    command = f"compare {DEMO.runs[0]} copy.run --docs {DEMO.docs} --qrels {DEMO.qrels} --measures RR@10"
+    row = askew(f"{command} --delta 0.01 --json").json["measures"]["RR@10"]
+    assert row["p_no_loss"] < 0.001
+    assert row["p_equivalent"] < 0.001
+
+
+def test_a_delta_that_no_measure_uses_is_not_ignored_in_silence(askew):
+    result = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB(tf)@10' --delta 0.01")
+    assert "delta" in result.err
+
+
+@pytest.mark.parametrize("delta", ["0", "-0.1", "nan", "inf", "much", "RR@10=", "=0.1", "AP@10=0.1", "RR@10=0.1 0.2"])
+def test_a_delta_that_means_nothing_is_refused(askew, delta):
+    askew(["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10", "--delta", delta]).refused(2, "delta")
+
+
+def test_a_query_in_one_run_only_is_an_error_that_names_it(askew, files):
+    files.run("new.run", {"q1": ["d1"], "q3": ["d1"]})
+    askew("compare old.run new.run --docs docs.tsv --measures ARaB@10").refused(
+        3, "2 queries", "'q2'", "--unpaired drop"
+    )
+
+
+def test_a_query_in_one_run_only_can_be_dropped_and_is_told(askew, files):
+    files.run("new.run", {"q1": ["d2"]})
+    result = askew("compare old.run new.run --docs docs.tsv --unpaired drop --measures 'RaB(tc)@1' --json")
+    row = result.json["measures"]["RaB(tc)@1"]
+    assert (row["n"], row["old"], row["new"]) == (1, 2.0, -2.0)
+    assert "1 queries are in one run only" in result.err
+
+
+def test_an_unknown_way_with_unpaired_queries_is_refused(askew):
+    askew(f"compare old.run new.run {ALL} --unpaired bogus").refused(2, "bogus")
+
+
+def test_runs_without_a_common_query_are_refused(askew, files):
+    files.run("new.run", {"q9": ["d1"]})
+    askew("compare old.run new.run --docs docs.tsv --measures ARaB@10 --unpaired drop").refused(3, "no query in common")
+
+
+def test_an_unknown_test_is_refused(askew):
+    askew(f"compare old.run new.run {ALL} --test t").refused(2, "permutation or bootstrap", "'t'")
+
+
+def test_tsv_has_the_numbers_of_json(askew):
+    command = f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --delta 0.1"
+    header, *lines = [line.split("\t") for line in askew(f"{command} --tsv").out.splitlines()]
+    assert header[0] == "measure"
+    assert sorted(header[1:]) == sorted(KEYS)
+    for line, (text, row) in zip(lines, askew(f"{command} --json").json["measures"].items(), strict=True):
+        shown = dict(zip(header, line, strict=True))
+        assert shown.pop("measure") == text
+        assert shown.pop("signature") == row.pop("signature")
+        assert shown == {key: "" if value is None else repr(value) for key, value in row.items()}
+
+
+def test_the_table_fits_eighty_columns_and_shows_all_there_is(askew):
+    table = askew(f"{COMPARE_DEMO} --delta 0.01").table
+    for heading in ("old", "new", "change", "gain [95%]", "p (Holm)", "help/hurt/same", "n", "no loss beyond"):
+        assert heading in table
+    assert "bm25.run" in table and "minilm.run" in table
+
+
+def test_the_table_keeps_a_long_measure_whole(askew):
+    long = "ARaB(tf, lexicon=rekabsaz2020, tokens=word, overlap=first, missing=zero, groups=male-female)@10"
+    table = askew(["compare", "old.run", "new.run", *ALL.split(), "--measures", long]).table
+    first_column = "".join(line[:29] for line in table.splitlines())
+    assert long.replace(" ", "") in "".join(first_column.split())
+
+
+def test_a_preset_can_be_compared(askew):
+    report = askew(f"compare old.run new.run {ALL} --background new.run --preset bigdeli2022 --json").json
+    assert list(report["measures"]) == list(askew("show preset bigdeli2022 --json").json["measures"])
+
+
+def test_a_measure_missing_for_a_query_in_one_run_leaves_that_pair_out(askew, files):
+    files.run("new.run", {"q1": ["d1"], "q2": ["lost"]})
+    command = "compare old.run new.run --docs docs.tsv --missing drop --measures 'RaB(tc)@1' --json"
+    row = askew(command).json["measures"]["RaB(tc)@1"]
+    assert row["n"] == row["helped"] + row["hurt"] + row["same"] == 1
+
+
+def test_the_same_command_gives_the_same_bytes(askew):
+    assert askew(f"{COMPARE_DEMO} --json").out == askew(f"{COMPARE_DEMO} --json").out
+
+
+@pytest.mark.parametrize("name", ["[red]x[-red]", "\x1b[31mred\x1b[0m", ":cat:"])
+def test_a_run_name_is_shown_as_text_and_never_obeyed(askew, name):
+    shutil.copy("old.run", f"{name}.run")
+    result = askew(["compare", f"{name}.run", "new.run", *ALL.split(), "--measures", "RR@10"])
+    assert "".join(char if char.isprintable() else "\ufffd" for char in name) in result.out
+    assert result.out.replace("\n", "").isprintable()
+
+
+def test_comparing_leaves_no_file_behind(askew):
+    before = sorted(Path().iterdir())
+    assert askew(f"compare old.run new.run {ALL}").code == 0
+    assert sorted(Path().iterdir()) == before

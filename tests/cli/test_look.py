@@ -1,0 +1,162 @@
+"""``askew list`` and ``askew show``: what there is, and what one of it is."""
+
+from pathlib import Path
+
+import pytest
+
+LISTS = {
+    "lexicons": ["name", "groups", "language", "hash", "title"],
+    "measures": ["name", "reads", "about"],
+    "presets": ["name", "title", "measures"],
+    "tokenizers": ["name", "about"],
+    "plugins": ["name", "kind", "from"],
+}
+LEXICONS = ("gender", "gsqr2023", "rekabsaz2020", "rekabsaz2021")
+PRESETS = ("rekabsaz2020", "bigdeli2022", "refairmulate2025")
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_a_list_in_json_has_one_object_for_each_thing(askew, what):
+    rows = askew(f"list {what} --json").json
+    assert rows
+    assert all(list(row) == LISTS[what] for row in rows)
+    assert all(isinstance(value, str) and value for row in rows for value in row.values())
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_a_list_as_a_table_fits_and_names_each_thing(askew, what):
+    table = askew(f"list {what}").table
+    assert all(row["name"] in table for row in askew(f"list {what} --json").json)
+
+
+def test_what_is_listed_can_be_shown(askew):
+    for what, thing in (("lexicons", "lexicon"), ("presets", "preset"), ("measures", "measure")):
+        for row in askew(f"list {what} --json").json:
+            assert askew(["show", thing, row["name"], "--json"]).json[thing].startswith(row["name"])
+
+
+def test_what_ships_with_askew_is_listed(askew):
+    assert {row["name"] for row in askew("list lexicons --json").json} == set(LEXICONS)
+    assert {row["name"] for row in askew("list presets --json").json} == set(PRESETS)
+    assert {row["name"] for row in askew("list tokenizers --json").json} == {"blank", "word", "seyedsalehi"}
+    assert {"RR", "AP", "nDCG", "ARaB", "RaB", "FaiRR", "NFaiRR", "LIWC", "LexiconShare"} <= {
+        row["name"] for row in askew("list measures --json").json
+    }
+
+
+def test_measures_of_lean_come_first_in_the_list(askew):
+    reads = ["judgements" in row["reads"] for row in askew("list measures --json").json]
+    assert reads == sorted(reads)
+
+
+@pytest.mark.parametrize("name", LEXICONS)
+def test_a_shipped_lexicon_shows_its_source_its_licence_and_its_terms(askew, name):
+    facts = askew(f"show lexicon {name} --json").json
+    assert facts["lexicon"].startswith(f"{name}@")
+    assert facts["source"] and facts["licence"]
+    assert set(facts["groups"]) >= {"female", "male"}
+    shown = askew(f"show lexicon {name}").out
+    assert "licence: " in shown
+    for group, terms in facts["groups"].items():
+        assert f"  {group} ({len(terms)}): {', '.join(terms)}\n" in shown
+
+
+def test_a_lexicon_file_can_be_shown_with_the_terms_that_stand_in_several_groups(askew, files):
+    files.text("own.toml", "[groups]\nyoung = ['kid', 'both']\nold = ['elder', 'both']\n")
+    facts = askew("show lexicon own.toml --json").json
+    assert facts["groups"] == {"young": ["both", "kid"], "old": ["both", "elder"]}
+    assert facts["in several groups"] == {"both": "young, old"}
+
+
+@pytest.mark.parametrize("term", ["[bold]kid[/bold]", ":man:", "\u009b31mkid"])
+def test_the_terms_of_a_lexicon_are_shown_as_text_and_never_obeyed(askew, files, term):
+    files.text("own.toml", f"[groups]\nyoung = ['{term}']\nold = ['elder']\n")
+    out = askew("show lexicon own.toml").out
+    assert term.replace("\u009b", "\ufffd") in out
+    assert out.replace("\n", "").isprintable()
+
+
+def test_a_measure_shows_its_parameters_its_direction_and_its_signature(askew):
+    facts = askew("show measure 'ARaB(tf)@10' --json").json
+    assert list(facts) == ["measure", "about", "reads", "better", "signature", "parameters"]
+    assert (facts["reads"], facts["better"]) == (["mentions"], "zero")
+    assert "tc, tf, bool" in facts["parameters"]["kind"]
+    assert facts["signature"].startswith("ARaB(groups='male-female',kind='tf'")
+
+
+@pytest.mark.parametrize(("name", "better"), [("RR@10", "up"), ("NFaiRR", "up"), ("LIWC", "down"), ("RaB", "zero")])
+def test_a_measure_says_which_way_is_better(askew, name, better):
+    assert askew(f"show measure {name} --json").json["better"] == better
+    assert f"better: {better}\n" in askew(f"show measure {name}").out
+
+
+def test_a_shown_signature_is_itself_a_measure_with_the_same_signature(askew):
+    signature = askew("show measure 'RR@10' --json").json["signature"]
+    assert askew(["show", "measure", signature, "--json"]).json["signature"] == signature
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_shows_its_source_and_each_measure_in_full(askew, name):
+    facts = askew(f"show preset {name} --json").json
+    assert list(facts) == ["preset", "title", "source", "measures"]
+    assert all("order='file'" in signature for signature in facts["measures"].values())
+    shown = askew(f"show preset {name}").out
+    assert all(f"  {text}: {signature}\n" in shown for text, signature in facts["measures"].items())
+
+
+def test_an_empty_store_is_shown_as_empty(askew):
+    Path("store").mkdir()
+    assert askew("show store store").out == "store: store\nfinished steps: none\nunfinished steps: none\n"
+    assert askew("show store store --json").json == {"store": "store", "finished steps": {}, "unfinished steps": {}}
+
+
+def test_a_store_shows_its_unfinished_steps(askew):
+    key = askew("annotate docs.tsv --json").json["key"]
+    (Path(".askew") / f"mentions-{key}" / "manifest.json").unlink()
+    facts = askew("show store .askew --json").json
+    assert facts["finished steps"] == {}
+    assert facts["unfinished steps"] == {f"mentions-{key}": {"parts": 1, "rows in": 5}}
+
+
+def test_only_measures_that_can_be_computed_here_are_listed(askew):
+    import ir_measures
+
+    listed = {row["name"] for row in askew("list measures --json").json}
+    for provider, name in (("pyndeval", "alpha_nDCG"), ("cwl_eval", "RBP"), ("pytrec_eval", "nDCG")):
+        assert (name in listed) == ir_measures.providers.registry[provider].is_available()
+
+
+def test_a_measure_is_shown_with_the_signature_it_has_when_nothing_else_is_given(askew):
+    measured = askew("measure old.run --docs docs.tsv --measures NFaiRR@10 --json").json
+    shown = askew("show measure NFaiRR@10 --json").json["signature"]
+    assert shown == measured["runs"][0]["measures"]["NFaiRR@10"]["signature"]
+
+
+def test_a_store_shows_its_finished_steps_and_what_they_dropped(askew):
+    key = askew("annotate docs.tsv --json").json["key"]
+    (step,) = askew("show store .askew --json").json["finished steps"].items()
+    assert step[0] == f"mentions-{key}"
+    assert (step[1]["rows in"], step[1]["rows out"], step[1]["dropped"]) == (5, 5, {})
+    assert step[1]["settings"]["tokens"] == "word"
+    assert f"mentions-{key}" in askew("show store .askew").out
+
+
+def test_an_unknown_list_or_thing_is_refused_with_what_there_is(askew):
+    askew("list lexicon").refused(2, "did you mean 'lexicons'", "presets")
+    askew("show lexicons gender").refused(2, "did you mean 'lexicon'", "preset")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "word"),
+    [
+        ("show lexicon gendr", 2, "did you mean 'gender'"),
+        ("show lexicon nowhere.toml", 3, "nowhere.toml"),
+        ("show measure ARab@10", 2, "did you mean 'ARaB'"),
+        ("show measure 'ARaB(tf'", 2, "ARaB(tf"),
+        ("show measure ''", 2, "expected a measure name"),
+        ("show preset bigdeli", 2, "did you mean 'bigdeli2022'"),
+        ("show store nowhere", 5, "nowhere"),
+    ],
+)
+def test_what_there_is_not_cannot_be_shown(askew, command, code, word):
+    askew(command).refused(code, word)

@@ -1,0 +1,380 @@
+"""``askew measure``: what it prints, and what each option does to the numbers."""
+
+import gzip
+import json
+import math
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.cells import cell_len
+
+from askew.corpora.demo import demo_files
+
+ALL = "--docs docs.tsv --qrels qrels.txt"
+PRESETS = ("rekabsaz2020", "bigdeli2022", "refairmulate2025")
+
+
+def means(report, run=0):
+    return {text: found["mean"] for text, found in report["runs"][run]["measures"].items()}
+
+
+def test_json_has_exactly_the_promised_keys(askew):
+    report = askew(f"measure old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --json").json
+    assert list(report) == ["runs"]
+    assert [list(run) for run in report["runs"]] == [["run", "measures"]] * 2
+    assert [run["run"] for run in report["runs"]] == ["old.run", "new.run"]
+    for run in report["runs"]:
+        assert list(run["measures"]) == ["RR@10", "ARaB(tf)@10"]
+        assert all(list(found) == ["mean", "low", "high", "n", "signature"] for found in run["measures"].values())
+
+
+def test_json_numbers_are_those_computed_by_hand(askew):
+    report = askew(f"measure old.run {ALL} --measures 'RR@10 RaB(tc)@2 ARaB(tc)@10' --json").json
+    assert means(report) == pytest.approx({"RR@10": 0.75, "RaB(tc)@2": 0.5, "ARaB(tc)@10": (2 / 3 + 11 / 9) / 2})
+
+
+def test_json_holds_the_values_of_each_query_only_when_asked(askew):
+    report = askew(f"measure old.run {ALL} --measures 'RR@10 RaB(tc)@2' --json --per-query").json
+    assert list(report["runs"][0]) == ["run", "measures", "per_query"]
+    assert report["runs"][0]["per_query"] == {
+        "q1": {"RR@10": 0.5, "RaB(tc)@2": 0.0},
+        "q2": {"RR@10": 1.0, "RaB(tc)@2": 1.0},
+    }
+
+
+def test_measures_are_named_as_they_were_asked_for(askew):
+    asked = ["ARaB(tf, sign=abs)@10", "LIWC@10", "MRR@10", "NFaiRR( threshold = 2 )@5"]
+    report = askew(["measure", "old.run", *ALL.split(), "--measures", " ".join(asked), "--json"]).json
+    assert list(report["runs"][0]["measures"]) == asked
+
+
+def test_the_interval_holds_the_mean_and_n_counts_the_queries(askew):
+    for found in askew(f"measure old.run {ALL} --json").json["runs"][0]["measures"].values():
+        assert found["low"] <= found["mean"] <= found["high"]
+        assert found["n"] == 2
+
+
+def test_without_a_choice_lean_is_measured_with_docs_and_effectiveness_with_qrels(askew):
+    with_docs = list(means(askew("measure old.run --docs docs.tsv --json").json))
+    with_qrels = list(means(askew("measure old.run --qrels qrels.txt --json").json))
+    assert "ARaB(tf)@10" in with_docs and "RR@10" not in with_docs
+    assert "RR@10" in with_qrels and "ARaB(tf)@10" not in with_qrels
+    assert list(means(askew(f"measure old.run {ALL} --json").json)) == with_qrels + with_docs
+
+
+def test_tsv_has_a_header_and_the_numbers_of_json_to_the_last_digit(askew):
+    command = f"measure old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10'"
+    header, *lines = [line.split("\t") for line in askew(f"{command} --tsv").out.splitlines()]
+    assert header == ["run", "measure", "mean", "low", "high", "n", "signature"]
+    expected = [
+        [run["run"], text, repr(m["mean"]), repr(m["low"]), repr(m["high"]), str(m["n"]), m["signature"]]
+        for run in askew(f"{command} --json").json["runs"]
+        for text, m in run["measures"].items()
+    ]
+    assert lines == expected
+
+
+def test_tsv_per_query_has_one_value_a_line(askew):
+    result = askew(f"measure old.run {ALL} --measures 'RR@10' --tsv --per-query")
+    assert result.out == "run\tquery_id\tmeasure\tvalue\nold.run\tq1\tRR@10\t0.5\nold.run\tq2\tRR@10\t1.0\n"
+
+
+def test_the_table_shows_several_runs_side_by_side(askew):
+    table = askew(f"measure old.run new.run {ALL} --measures 'RR@10 RaB(tc)@2'").table
+    assert "RR@10" in table and "RaB(tc)@2" in table
+    assert [line.split()[:3] for line in table.splitlines() if ".run" in line] == [
+        ["old.run", "0.7500", "0.5000"],
+        ["new.run", "0.6667", "-0.5000"],
+    ]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_table_fits_eighty_columns_however_many_measures_there_are(askew, preset):
+    result = askew(f"measure old.run new.run {ALL} --background new.run --preset {preset} --per-query")
+    listed = askew(f"show preset {preset} --json").json["measures"]
+    assert all(text in result.table for text in listed)
+
+
+def test_a_measure_wider_than_the_terminal_loses_neither_its_text_nor_the_run(askew):
+    long = "ARaB(tf, lexicon=rekabsaz2020, tokens=word, overlap=first, missing=zero, groups=male-female)@10"
+    table = askew(["measure", "old.run", *ALL.split(), "--measures", long]).table
+    assert "old.run" in table
+    assert long.replace(" ", "") in "".join(table.split())
+
+
+def test_a_run_name_longer_than_its_column_is_shown_whole(askew, files):
+    name = "a-very-long-name-of-a-run-that-does-not-fit-into-its-column-at-all.run"
+    files.run(name, {"q1": ["d1"]})
+    first_column = [
+        line[:30].strip() for line in askew(f"measure {name} --docs docs.tsv --measures ARaB@10").table.splitlines()
+    ]
+    assert name in "".join(first_column)
+
+
+def test_wide_letters_are_counted_as_wide_when_the_table_is_made_to_fit(askew, files):
+    files.run("old.run", {"検索語" * 9: ["d1"], "q2": ["d2"]})
+    result = askew("measure old.run --docs docs.tsv --measures 'ARaB(tc)@10 ARaB(tf)@10 ARaB(bool)@10' --per-query")
+    assert max(map(cell_len, result.out.splitlines())) <= 80
+
+
+def test_per_query_shows_each_query_in_the_table(askew):
+    table = askew(f"measure old.run {ALL} --measures 'RaB(tc)@2' --per-query").table
+    assert [line.split() for line in table.splitlines() if line.strip().startswith("q")] == [
+        ["query", "RaB(tc)@2"],
+        ["q1", "0.0000"],
+        ["q2", "1.0000"],
+    ]
+
+
+def test_signature_tells_what_a_measure_stands_for(askew):
+    result = askew(f"measure old.run {ALL} --measures 'RR@10' --signature")
+    assert "RR@10 = RR(order='score',rel=1,unjudged='error')@10\n" in result.out
+
+
+def test_signature_stays_out_of_the_columns_of_tsv(askew):
+    result = askew(f"measure old.run {ALL} --measures 'RR@10' --signature --tsv")
+    assert result.err == "RR@10 = RR(order='score',rel=1,unjudged='error')@10\n"
+    assert all(line.count("\t") == 6 for line in result.out.splitlines())
+
+
+def test_measuring_leaves_no_file_behind(askew):
+    before = sorted(Path().iterdir())
+    assert askew(f"measure old.run {ALL} --json").code == 0
+    assert sorted(Path().iterdir()) == before
+
+
+def test_the_same_command_gives_the_same_bytes_and_the_seed_is_what_changes_intervals(askew):
+    demo = demo_files()
+    command = f"measure {demo.runs[0]} --docs {demo.docs} --measures 'ARaB(tf)@10' --tsv"
+    assert askew(command).out == askew(f"{command} --seed 0").out
+    assert askew(command).out != askew(f"{command} --seed 1").out
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_measures_all_it_lists_with_the_signatures_it_shows(askew, preset):
+    report = askew(f"measure old.run new.run {ALL} --background new.run --preset {preset} --json").json
+    listed = askew(f"show preset {preset} --json").json["measures"]
+    for run in report["runs"]:
+        assert {text: found["signature"] for text, found in run["measures"].items()} == listed
+        assert all(math.isfinite(found["mean"]) for found in run["measures"].values())
+
+
+def test_a_preset_tells_what_it_leaves_out_for_want_of_a_background(askew):
+    result = askew("measure old.run --docs docs.tsv --preset rekabsaz2020 --json")
+    assert not any(text.startswith("NFaiRR") for text in means(result.json))
+    assert "note: " in result.err and "--background" in result.err and "NFaiRR@50" in result.err
+
+
+def test_a_preset_and_own_measures_go_together(askew):
+    report = askew(f"measure old.run {ALL} --preset rekabsaz2020 --measures 'ARaB(tc)@3' --json").json
+    assert "tokens='blank'" in report["runs"][0]["measures"]["ARaB(tc)@3"]["signature"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("age.toml", "[groups]\nyoung = ['kid', 'teen*']\nold = ['elder', 'old age']\n"),
+        ("age.csv", "term,group\nkid,young\nteen*,young\nelder,old\nold age,old\n"),
+    ],
+)
+def test_a_lexicon_of_ones_own_with_other_groups_is_second_minus_first(askew, files, name, text):
+    files.text(name, text)
+    files.docs("docs.tsv", {"d1": "Teenagers and a kid", "d2": "an elder, in old age, and more old age"})
+    files.run("old.run", {"q1": ["d1"], "q2": ["d2"]})
+    result = askew(f"measure old.run --docs docs.tsv --lexicon {name} --measures 'RaB(tc)@1' --json --per-query").json
+    assert result["runs"][0]["per_query"] == {"q1": {"RaB(tc)@1": -2.0}, "q2": {"RaB(tc)@1": 3.0}}
+    assert "groups='old-young'" in result["runs"][0]["measures"]["RaB(tc)@1"]["signature"]
+
+
+def test_a_lexicon_of_three_groups_asks_for_a_pair_and_takes_the_one_it_suggests(askew, files):
+    files.text("age.toml", "[groups]\nyoung = ['he']\nmiddle = ['is']\nold = ['she']\n")
+    command = "measure old.run --docs docs.tsv --lexicon age.toml --json --measures"
+    askew(f"{command} RaB@10").refused(2, "young, middle, old", "RaB(groups='young-old')")
+    assert "groups='young-old'" in askew(f"""{command} "RaB(groups='young-old')@10" """).out
+
+
+def test_the_default_measures_take_a_lexicon_of_other_groups(askew, files):
+    files.text("age.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
+    report = askew("measure old.run --docs docs.tsv --lexicon age.toml --json").json
+    assert all("lexicon='age@" in found["signature"] for found in report["runs"][0]["measures"].values())
+
+
+def test_queries_restrict_the_run_and_what_is_left_out_is_told(askew, files):
+    files.text("queries.tsv", "q2\tsecond\nq9\tnot in the run\n")
+    result = askew(f"measure old.run {ALL} --queries queries.tsv --measures RR@10 --json --per-query")
+    assert list(result.json["runs"][0]["per_query"]) == ["q2"]
+    assert "'q9'" in result.err and "1 queries of the run were not asked for" in result.err
+
+
+def test_a_label_chooses_among_annotated_queries(askew, files):
+    files.text("queries.csv", "q1,a query, with commas,n\nq2,another,m\n")
+    report = askew(f"measure old.run {ALL} --queries queries.csv --label n --measures RR@10 --json --per-query").json
+    assert report["runs"][0]["per_query"] == {"q1": {"RR@10": 0.5}}
+
+
+def test_a_label_that_is_a_number_in_json_can_be_chosen(askew, files):
+    files.text("queries.jsonl", '{"query_id": "q1", "text": "x", "label": 1}\n{"query_id": "q2", "text": "y"}\n')
+    result = askew(f"measure old.run {ALL} --queries queries.jsonl --label 1 --measures RR@10 --json --per-query")
+    assert list(result.json["runs"][0]["per_query"]) == ["q1"]
+
+
+def test_a_background_run_is_what_nfairr_compares_with(askew, files):
+    files.run("old.run", {"q1": ["d5"]})
+    files.run("background.run", {"q1": ["d3"]})
+    command = "measure old.run --docs docs.tsv --measures NFaiRR@1 --json"
+    assert means(askew(command).json) == {"NFaiRR@1": 1.0}
+    assert means(askew(f"{command} --background background.run").json) == pytest.approx({"NFaiRR@1": 2 / 3})
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("zero", 1.0), ("drop", 0.0), ("skip", 2.0)])
+def test_a_document_without_text_is_treated_as_asked(askew, files, policy, expected):
+    files.run("old.run", {"q1": ["d1", "lost", "d2"]})
+    result = askew(f"measure old.run --docs docs.tsv --measures 'RaB(tc)@2' --missing {policy} --json")
+    assert means(result.json) == {"RaB(tc)@2": expected}
+
+
+def test_by_default_a_document_without_text_is_an_error_that_names_it(askew, files):
+    files.run("old.run", {"q1": ["d1", "lost", "d2"]})
+    result = askew("measure old.run --docs docs.tsv --measures 'RaB(tc)@2' --json")
+    result.refused(3, "'lost'", "rank 2", "'q1'", "--missing")
+
+
+def test_a_document_without_text_beyond_the_cutoff_does_not_matter(askew, files):
+    files.run("old.run", {"q1": ["d1", "d2", "lost"]})
+    assert means(askew("measure old.run --docs docs.tsv --measures 'RaB(tc)@2' --json").json) == {"RaB(tc)@2": 0.0}
+
+
+@pytest.mark.parametrize(("policy", "mean", "n"), [("zero", 0.25, 2), ("absent", 0.5, 1)])
+def test_a_query_without_judgements_is_treated_as_asked_and_told(askew, files, policy, mean, n):
+    files.text("qrels.txt", "q1 0 d2 1\n")
+    result = askew(f"measure old.run --qrels qrels.txt --measures RR@10 --unjudged {policy} --json")
+    found = result.json["runs"][0]["measures"]["RR@10"]
+    assert (found["mean"], found["n"]) == (mean, n)
+    assert "1 of 2 queries have no judgement" in result.err
+
+
+def test_a_query_left_out_is_not_among_the_values_of_each_query(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\n")
+    result = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json --per-query")
+    assert result.json["runs"][0]["per_query"] == {"q1": {"RR@10": 0.5}, "q2": {}}
+
+
+def test_runs_with_different_numbers_of_values_each_show_their_own_n(askew, files):
+    files.run("new.run", {"q1": ["d1"], "q9": ["d1"]})
+    table = askew(f"measure old.run new.run {ALL} --measures RR@10 --unjudged absent").table
+    assert "n=2" in table and "n=1" in table
+
+
+@pytest.mark.parametrize(("order", "expected"), [("score", -2.0), ("file", 2.0)])
+def test_the_order_is_by_score_or_by_line(askew, files, order, expected):
+    files.text("old.run", "q1 Q0 d1 1 1.0 tag\nq1 Q0 d2 2 5.0 tag\n")
+    result = askew(f"measure old.run --docs docs.tsv --measures 'RaB(tc)@1' --order {order} --json")
+    assert means(result.json) == {"RaB(tc)@1": expected}
+    assert ("rank column disagrees" in result.err) == (order == "score")
+
+
+def test_a_parameter_in_the_measure_wins_over_the_option(askew, files):
+    files.text("old.run", "q1 Q0 d1 1 1.0 tag\nq1 Q0 d2 2 5.0 tag\n")
+    command = "measure old.run --docs docs.tsv --measures 'RaB(tc,order=file)@1' --order score --json"
+    assert means(askew(command).json) == {"RaB(tc,order=file)@1": 2.0}
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [("word", 2.0), ("blank", 1.0), ("seyedsalehi", 2.0)])
+def test_the_tokenizer_decides_whether_a_word_before_a_full_stop_counts(askew, tokens, expected):
+    result = askew(f"measure old.run --docs docs.tsv --tokens {tokens} --measures 'RaB(tc)@1' --json")
+    assert means(result.json) == {"RaB(tc)@1": expected}
+
+
+def test_fields_choose_what_makes_up_the_text(askew, files):
+    rows = [{"id": doc, "title": "She", "text": "he he"} for doc in ("d1", "d2", "d3", "d4")]
+    files.text("docs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    command = "measure old.run --docs docs.jsonl --measures 'RaB(tc)@1' --json"
+    assert means(askew(command).json) == {"RaB(tc)@1": 2.0}
+    assert means(askew(f"{command} --fields title,text").json) == {"RaB(tc)@1": 1.0}
+
+
+def test_the_format_of_a_run_does_not_change_the_numbers(askew, files):
+    expected = means(askew(f"measure old.run {ALL} --json").json)
+    lines = [line.split() for line in Path("old.run").read_text().splitlines()]
+    rows = [{"query_id": q, "doc_id": d, "score": float(s)} for q, _, d, _, s, _ in lines]
+    Path("old.run.gz").write_bytes(gzip.compress(Path("old.run").read_bytes()))
+    files.text("old.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    files.text("old.tsv", "".join(f"{q}\t{d}\t{rank}\n" for q, _, d, rank, _, _ in lines))
+    pl.DataFrame(rows).write_parquet("old.parquet")
+    report = askew(f"measure old.run.gz old.jsonl old.tsv old.parquet {ALL} --json").json
+    assert [means(report, run) for run in range(4)] == [expected] * 4
+
+
+def test_two_runs_of_the_same_file_name_are_shown_by_their_paths(askew):
+    Path("other").mkdir()
+    shutil.copy("new.run", "other/old.run")
+    report = askew(f"measure old.run other/old.run new.run {ALL} --json").json
+    assert [run["run"] for run in report["runs"]] == ["old.run", "other/old.run", "new.run"]
+    assert means(report, 1) == means(report, 2)
+    assert [askew(f"compare old.run other/old.run {ALL} --json").json[key] for key in ("old", "new")] == [
+        "old.run",
+        "other/old.run",
+    ]
+
+
+def test_a_background_that_no_measure_uses_is_told(askew):
+    result = askew("measure old.run --docs docs.tsv --background new.run --measures ARaB@10 --json")
+    assert result.err == "note: the background run is not used: no measure asked for compares with one\n"
+
+
+def test_nothing_piped_has_blanks_at_the_end_of_a_line(askew):
+    for command in (f"measure old.run new.run {ALL} --per-query", f"compare old.run new.run {ALL}", "list presets"):
+        assert not [line for line in askew(command).out.splitlines() if line != line.rstrip()]
+
+
+def test_the_title_of_a_narrow_table_stays_on_its_line(askew):
+    table = askew(f"measure old.run {ALL} --measures RR@10").table
+    assert table.startswith("mean over queries [95% bootstrap interval]\n")
+
+
+def test_on_a_very_narrow_screen_nothing_is_cut(askew, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "24")
+    out = askew(f"measure old.run {ALL} --measures 'ARaB(tf, sign=running-abs)@10'").out
+    assert max(map(len, out.splitlines())) <= 24
+    assert "old.run" in out and "ARaB(tf,sign=running-abs)@10" in "".join(out.split())
+
+
+def test_notes_go_to_stderr_so_that_json_can_be_piped(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq1 0 d2 1\nq2 0 d1 1\n")
+    result = askew(f"measure old.run {ALL} --json")
+    assert result.json
+    assert result.err == "note: qrels.txt: 1 judgements stand there twice; counted once\n"
+
+
+@pytest.mark.parametrize("name", ["[red]x[-red]", "\x1b[31mred\x1b[0m", ":cat:", "\x9b31m", "a\tb\rc\x07"])
+def test_a_run_name_is_shown_as_text_and_never_obeyed(askew, files, name):
+    files.run(f"{name}.run", {"q1": ["d1"]})
+    result = askew(["measure", f"{name}.run", "--docs", "docs.tsv", "--measures", "ARaB@10", "--per-query"])
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in name)
+    assert result.out.count(f"{shown}.run") == 2
+    assert result.out.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("query", ["[red]x[/red]", "\x1b[31mred\x1b[0m", ":cat:", "\x9b31m", "bell\x07"])
+def test_a_query_id_is_shown_as_text_and_never_obeyed(askew, files, query):
+    files.run("old.run", {query: ["d1"]})
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in query)
+    for form in ("", "--tsv"):
+        result = askew(f"measure old.run --docs docs.tsv --measures ARaB@10 --per-query {form}")
+        assert shown in result.out
+        assert result.out.replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_json_keeps_a_strange_query_id_exactly(askew, files):
+    files.run("old.run", {"\x1b[31mred": ["d1"]})
+    result = askew("measure old.run --docs docs.tsv --measures ARaB@10 --per-query --json")
+    assert list(result.json["runs"][0]["per_query"]) == ["\x1b[31mred"]
+    assert "\x1b" not in result.out
+
+
+def test_a_note_with_a_strange_query_id_is_shown_as_text(askew, files):
+    files.text("queries.tsv", "q1\tfirst\n\x1b[31mred\tnot in the run\n")
+    result = askew(f"measure old.run {ALL} --queries queries.tsv --measures RR@10")
+    assert "red" in result.err and "\x1b" not in result.err
