@@ -1,7 +1,8 @@
 """Write src/askew/data/wordbreak.csv: Unicode's word-break classes as the BM25 analysis needs them.
 
 The facts come from the Unicode Character Database through the ``regex`` package (pip install regex). Two choices
-follow Lucene's StandardTokenizer: the colon counts as MidLetter (as it did up to Unicode 14), and full-width digits as Numeric.
+follow Lucene's StandardTokenizer: the colon counts as MidLetter (as it did up to Unicode 14), and full-width digits as
+Numeric.
 """
 
 from __future__ import annotations

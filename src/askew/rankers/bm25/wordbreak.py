@@ -142,7 +142,7 @@ def _joins(previous: int, current: int) -> bool:
 @njit(nogil=True, cache=True)
 def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
     """From just after its first character: where the word ends, and whether it has more than underscores in it."""
-    previous, content = kind, kind != EXTEND_NUM_LET
+    previous, content = np.int64(kind), kind != EXTEND_NUM_LET
     while at < end:
         point, after = _point(data, at, end)
         current = np.int64(classes[point])
@@ -158,7 +158,7 @@ def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
             continue
         if previous == HEBREW and current == SINGLE_QUOTE:
             at = after
-            previous = HEBREW if _class_at(data, after, end, classes) in (LETTER, HEBREW) else OTHER
+            previous = np.int64(HEBREW if _class_at(data, after, end, classes) in (LETTER, HEBREW) else OTHER)
             continue
         following = _class_at(data, after, end, classes)
         if previous == HEBREW and current == DOUBLE_QUOTE and following == HEBREW:
