@@ -1,19 +1,25 @@
 """Write src/askew/data/wordbreak.csv: Unicode's word-break classes as the BM25 analysis needs them.
 
-The facts come from the Unicode Character Database through the ``regex`` package (pip install regex). Two choices
-follow Lucene's StandardTokenizer: the colon counts as MidLetter (as it did up to Unicode 14), and full-width digits as
-Numeric.
+The facts come from the Unicode Character Database through the ``regex`` package (pip install regex), and are then
+corrected, character by character, to what Lucene's StandardTokenizer is seen to do, since it follows an older Unicode
+(needs the extra ``lucene``). The colon counts as MidLetter there, and full-width digits as Numeric.
 """
 
 from __future__ import annotations
 
 import sys
+import unicodedata
 from itertools import groupby
 from pathlib import Path
 
 import regex
 
+from askew.rankers import lucene
+from askew.rankers.bm25 import wordbreak
+from askew.rankers.bm25.analyze import Analyzer
+
 CLASSES = (
+    ("ComplexMark", r"[\p{Line_Break=SA}&&[\p{WB=Extend}\p{WB=Format}]]"),
     ("Extend", r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]"),
     ("Han", r"\p{Script=Han}"),
     ("Hiragana", r"\p{Script=Hiragana}"),
@@ -28,12 +34,29 @@ CLASSES = (
     ("MidNumLet", r"\p{WB=MidNumLet}"),
     ("SingleQuote", r"\p{WB=Single_Quote}"),
     ("DoubleQuote", r"\p{WB=Double_Quote}"),
-    ("Pictograph", r"[\p{Emoji_Presentation}--\p{Regional_Indicator}]"),
+    ("Pictograph", r"\p{Extended_Pictographic}"),
+    ("Regional", r"\p{Regional_Indicator}"),
 )
 
 
-def main() -> None:
-    """Write the table."""
+# What a character may turn out to be, the most likely first.
+_GUESSES = (
+    "Other",
+    "Extend",
+    "ComplexMark",
+    "Letter",
+    "Numeric",
+    "Han",
+    "Katakana",
+    "Complex",
+    "Pictograph",
+    "MidLetter",
+    "MidNum",
+)
+
+
+def by_database() -> list[str]:
+    """The class of every code point by the Unicode Character Database."""
     patterns = [(name, regex.compile(pattern, regex.V1)) for name, pattern in CLASSES]
 
     def class_of(point: int) -> str:
@@ -42,15 +65,45 @@ def main() -> None:
         char = chr(point)
         return next((name for name, pattern in patterns if pattern.match(char)), "")
 
+    return [class_of(point) for point in range(0x110000)]
+
+
+def corrected(classes: list[str]) -> tuple[list[str], int, int]:
+    """The classes changed to what Lucene is seen to do; how many were changed, and how many still differ."""
+    table = wordbreak.class_table()
+    table[:] = [wordbreak._NAMES.index(name or "Other") for name in classes]
+    analyzer = Analyzer("plain")
+    points = [p for p in range(0x80, 0x32000) if unicodedata.category(chr(p)) not in ("Cn", "Cs", "Co")]
+    texts = {p: f"q{chr(p)}q x {chr(p)} x 7{chr(p)}7 x {chr(p)}{chr(p)}" for p in points}
+    wanted = dict(zip(points, lucene.analyze(list(texts.values()), stem=False), strict=True))
+    changed = left = 0
+    for point, text in texts.items():
+        if analyzer.terms(text) == wanted[point]:
+            continue
+        before = int(table[point])
+        for guess in _GUESSES:
+            table[point] = wordbreak._NAMES.index(guess)
+            if analyzer.terms(text) == wanted[point]:
+                changed += 1
+                break
+        else:
+            table[point] = before
+            left += 1
+    return ["" if c == 0 else wordbreak._NAMES[c] for c in table.tolist()], changed, left
+
+
+def main() -> None:
+    """Write the table."""
+    classes, changed, left = corrected(by_database())
     target = Path(__file__).resolve().parent.parent / "src" / "askew" / "data" / "wordbreak.csv"
     with target.open("w", encoding="ascii") as file:
-        file.write("# Word-break classes of the Unicode Character Database; written by tools/make_wordbreak.py\n")
+        file.write("# Word-break classes: Unicode Character Database, corrected to Lucene's; tools/make_wordbreak.py\n")
         file.write("first,last,class\n")
-        for name, points in groupby(range(0x110000), class_of):
+        for name, points in groupby(range(0x110000), classes.__getitem__):
             run = list(points)
             if name:
                 file.write(f"{run[0]:X},{run[-1]:X},{name}\n")
-    sys.stdout.write(f"wrote {target.name}\n")
+    sys.stdout.write(f"wrote {target.name}; {changed} corrected, {left} still differ\n")
 
 
 if __name__ == "__main__":

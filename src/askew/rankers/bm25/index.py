@@ -28,8 +28,7 @@ from askew.rankers.bm25.weights import Model, Statistics, weigh
 
 FORMAT = 1
 KTH = (10, 100, 1000)
-# Lists longer than a so-manieth of the collection get a byte for every 64 documents.
-RANGE, LONG = 64, 256
+SPARSE = 256
 _MOST_TF = 255
 # Files up to this size are checked whole when an index is opened; of larger ones, samples are.
 _CHECK_WHOLE = 1 << 26
@@ -199,7 +198,8 @@ class Weights:
     block_offsets: Any
     block_max: Any
     term_max: Any
-    range_rows: Any
+    range_offsets: Any
+    range_shifts: Any
     ranges: Any
     kth: dict[int, Any]
 
@@ -275,7 +275,7 @@ class Index:
                 np.zeros(0, _DTYPES[name.rpartition(".")[2]]) for name, known in header["files"].items()}  # fmt: skip
         return Weights(
             read["impacts.f32"], read["block_offsets.i64"], read["block_max.f32"], read["term_max.f32"],
-            read["range_rows.i32"], read["ranges.u8"].reshape(-1, len(self) // RANGE + 1),
+            read["range_offsets.i64"], read["range_shifts.i32"], read["ranges.u8"],
             {k: read[f"kth{k}.f32"] for k in KTH},
         )  # fmt: skip
 
@@ -288,8 +288,8 @@ class Index:
         term_max = np.zeros(len(self.offsets) - 1, np.float32)
         kth = [np.zeros(len(self.offsets) - 1, np.float32) for _ in KTH]
         _bounds(self.offsets, impacts, block_offsets, block_max, term_max, *kth)
-        rows, ranges = _ranges(self.offsets, self.docs, impacts, term_max, len(self))
-        files = {"range_rows.i32": rows, "ranges.u8": ranges}
+        starts, shifts, ranges = _ranges(self.offsets, self.docs, impacts, term_max, len(self))
+        files: dict[str, Any] = {"range_offsets.i64": starts, "range_shifts.i32": shifts, "ranges.u8": ranges}
         files |= {
             "impacts.f32": impacts,
             "block_offsets.i64": block_offsets,
@@ -309,23 +309,35 @@ class Index:
                     raise StoreError(f"{path.parent / name}: the file is damaged; index anew")
 
 
-def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
-    """For long lists, the most they add in each range of documents, as a share of their maximum, rounded up."""
-    long = np.flatnonzero(np.diff(offsets) > max(RANGE, documents // LONG))
-    rows = np.full(len(offsets) - 1, -1, np.int32)
-    rows[long] = np.arange(len(long))
-    ranges = np.zeros((len(long), documents // RANGE + 1), np.uint8)
-    _fill_ranges(long, offsets, docs, impacts, term_max, ranges)
-    return rows, ranges
+def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any, Any]:
+    """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte.
+
+    A range has so many documents that there is about one posting in it; lists with less than a posting in 256 documents
+    go without.
+    """
+    sizes = np.diff(offsets)
+    long = np.flatnonzero(sizes * SPARSE > documents)
+    shifts = np.zeros(len(sizes), np.int32)
+    shifts[long] = np.floor(np.log2(documents / sizes[long])).astype(np.int32)
+    lengths = (documents >> shifts[long]) + 1
+    edges = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    starts = np.full(len(sizes), -1, np.int64)
+    starts[long] = edges[:-1]
+    ranges = np.zeros(int(edges[-1]), np.uint8)
+    _fill_ranges(long, starts, shifts, offsets, docs, impacts, term_max, ranges)
+    return starts, shifts, ranges
 
 
 @njit(nogil=True, cache=True, parallel=True)
-def _fill_ranges(long: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any) -> None:
-    for row in prange(len(long)):
-        term = long[row]
+def _fill_ranges(
+    long: Any, starts: Any, shifts: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any
+) -> None:
+    for i in prange(len(long)):
+        term = long[i]
         for p in range(offsets[term], offsets[term + 1]):
             share = np.uint8(np.ceil(np.float64(impacts[p]) / np.float64(term_max[term]) * 255.0))
-            ranges[row, docs[p] >> 6] = max(ranges[row, docs[p] >> 6], share)
+            at = starts[term] + (docs[p] >> shifts[term])
+            ranges[at] = max(ranges[at], share)
 
 
 _DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}

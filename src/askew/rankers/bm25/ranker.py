@@ -109,7 +109,8 @@ class Bm25Ranker:
         def work(part: Any) -> None:
             search_bags(
                 part, bags.offsets, bags.terms, bags.weights, k, self.index.offsets, self.index.docs, w.impacts,
-                w.block_offsets, w.block_max, w.term_max, kth, w.range_rows, w.ranges, docs, scores, found,
+                w.block_offsets, w.block_max, w.term_max, kth, w.range_offsets, w.range_shifts, w.ranges, docs, scores,
+                found,
             )  # fmt: skip
 
         parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))

@@ -23,7 +23,7 @@ _SMALL_K = 48
 _NO_DOC = 0x7FFFFFFF
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _seek(docs: Any, start: int, stop: int, doc: int) -> int:
     """The first place at or after ``start`` whose document is not before ``doc``: by leaps, then by halves."""
     if start >= stop or docs[start] >= doc:
@@ -106,11 +106,12 @@ def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_fl
     return size
 
 
-# Columns of the lists of a query: where we are, where it ends and began, the first of its blocks, its row of ranges.
-_AT, _STOP, _BEGIN, _BLOCKS, _RANGES = range(5)
+# Columns of the lists of a query: where we are, where it ends and began, the first of its blocks and of its ranges, and
+# how many documents a range has (as a power of two).
+_AT, _STOP, _BEGIN, _BLOCKS, _RANGES, _SHIFT = range(6)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _finish(
     doc: int, total: Any, others: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any
 ) -> Any:
@@ -129,14 +130,14 @@ def _finish(
 def _may_reach(doc: int, total: Any, others: int, lists: Any, step: Any, reach: Any, floor: Any, ranges: Any) -> bool:
     """Whether the other terms can add enough, told from the most they add anywhere near this document.
 
-    Long lists have a byte for every 64 documents; a look at it is far cheaper than finding the document in the list.
+    A list has about one byte per posting for this: a range of documents each, small for long lists. A look at it is
+    far cheaper than finding the document in the list.
     """
     for j in range(others - 1, -1, -1):
         if total + reach[j] < floor[0]:
             return False
-        row = lists[j, _RANGES]
-        if row >= 0:
-            total += step[j] * np.float64(ranges[row, doc >> 6])
+        if lists[j, _RANGES] >= 0:
+            total += step[j] * np.float64(ranges[lists[j, _RANGES] + (doc >> lists[j, _SHIFT])])
         else:
             total += reach[j] - (reach[j - 1] if j > 0 else 0.0)
     return bool(total >= floor[0])
@@ -153,8 +154,8 @@ def _essential_from(reach: Any, count: int, floor: Any) -> int:
 
 @njit(nogil=True, cache=True)
 def _order_lists(
-    terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_rows: Any,
-    lists: Any, weight: Any, reach: Any, step: Any, floor: Any,
+    terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_offsets: Any,
+    range_shifts: Any, lists: Any, weight: Any, reach: Any, step: Any, floor: Any,
 ) -> int:  # fmt: skip
     """Lay out the lists of a query, the term that can add least first; ``reach`` sums up what they can add."""
     count = 0
@@ -170,7 +171,7 @@ def _order_lists(
             place -= 1
         lists[place, _AT], lists[place, _STOP] = offsets[t], offsets[t + 1]
         lists[place, _BEGIN], lists[place, _BLOCKS] = offsets[t], block_offsets[t]
-        lists[place, _RANGES] = range_rows[t]
+        lists[place, _RANGES], lists[place, _SHIFT] = range_offsets[t], range_shifts[t]
         # A byte of a range is rounded up; the little more makes up for the rounding of this product.
         weight[place], reach[place], step[place] = weights[i], most, most / 255.0 * (1.0 + 1e-9)
         count += 1
@@ -207,15 +208,45 @@ def _add_window(
 
 
 @njit(nogil=True, cache=True)
+def _collect(
+    start: int, first: int, lists: Any, step: Any, reach: Any, ranges: Any, sums: Any, touched: Any, floor: Any,
+    open_docs: Any, open_sums: Any,
+) -> int:  # fmt: skip
+    """The documents of a window that may still make it; sums and marks are clean afterwards."""
+    left = 0
+    rest = reach[first - 1] if first > 0 else 0.0
+    for word in range(_WINDOW >> 6):
+        bits = touched[word]
+        touched[word] = 0
+        while bits != 0:
+            i = (word << 6) + np.int64(lowest_bit(bits))
+            bits &= bits - np.uint64(1)
+            total = sums[i]
+            sums[i] = 0.0
+            open_docs[left], open_sums[left] = start + i, total
+            left += total + rest >= floor[0]
+    if first == 0:
+        return left
+    kept = 0
+    for c in range(left):
+        doc, total = open_docs[c], open_sums[c]
+        open_docs[kept], open_sums[kept] = doc, total
+        kept += _may_reach(doc, total, first, lists, step, reach, floor, ranges)
+    return kept
+
+
+@njit(nogil=True, cache=True)
 def _search_one(
     terms: Any, weights: Any, k: int, offsets: Any, docs: Any, impacts: Any, block_offsets: Any, block_max: Any,
-    term_max: Any, term_kth: Any, range_rows: Any, ranges: Any, lists: Any, weight: Any, reach: Any, step: Any,
-    sums: Any, touched: Any, keys: Any, as_float: Any, as_bits: Any,
+    term_max: Any, term_kth: Any, range_offsets: Any, range_shifts: Any, ranges: Any, lists: Any, weight: Any,
+    reach: Any, step: Any, sums: Any, touched: Any, open_docs: Any, open_sums: Any, keys: Any, as_float: Any,
+    as_bits: Any,
 ) -> int:  # fmt: skip
     """The best k of one query as sorted keys; how many there are."""
     floor = np.full(1, -1.0)
     count = _order_lists(
-        terms, weights, offsets, block_offsets, term_max, term_kth, range_rows, lists, weight, reach, step, floor
+        terms, weights, offsets, block_offsets, term_max, term_kth, range_offsets, range_shifts, lists, weight, reach,
+        step, floor,
     )  # fmt: skip
     size = 0
     first = _essential_from(reach, count, floor)
@@ -227,22 +258,12 @@ def _search_one(
         if start == _NO_DOC:
             break
         _add_window(start, first, count, lists, weight, reach, floor, docs, impacts, sums, touched)
-        rest = reach[first - 1] if first > 0 else 0.0
-        for word in range(_WINDOW >> 6):
-            bits = touched[word]
-            touched[word] = 0
-            while bits != 0:
-                i = (word << 6) + np.int64(lowest_bit(bits))
-                bits &= bits - np.uint64(1)
-                total = sums[i]
-                sums[i] = 0.0
-                if total + rest < floor[0] or not _may_reach(
-                    start + i, total, first, lists, step, reach, floor, ranges
-                ):
-                    continue
-                total = _finish(start + i, total, first, lists, weight, reach, floor, docs, impacts)
-                if total >= floor[0]:
-                    size = _offer(np.float32(total), start + i, k, keys, size, floor, as_float, as_bits)
+        left = _collect(start, first, lists, step, reach, ranges, sums, touched, floor, open_docs, open_sums)
+        for c in range(left):
+            doc = open_docs[c]
+            total = _finish(doc, open_sums[c], first, lists, weight, reach, floor, docs, impacts)
+            if total >= floor[0]:
+                size = _offer(np.float32(total), doc, k, keys, size, floor, as_float, as_bits)
         first = _essential_from(reach, count, floor)
     if first == count - 1:
         size = _walk_single(
@@ -287,16 +308,17 @@ def _walk_single(
 @njit(nogil=True, cache=True)
 def search_bags(
     bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
-    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_rows: Any, ranges: Any,
-    out_docs: Any, out_scores: Any, out_counts: Any,
+    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any, range_shifts: Any,
+    ranges: Any, out_docs: Any, out_scores: Any, out_counts: Any,
 ) -> None:  # fmt: skip
     """Search some bags of weighted terms; row i of the output belongs to bag i."""
     widest = 1
     for bag in bags:
         widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
-    lists = np.zeros((widest, 5), np.int64)
+    lists = np.zeros((widest, 6), np.int64)
     weight, reach, step = np.zeros(widest), np.zeros(widest), np.zeros(widest)
     sums, touched = np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64)
+    open_docs, open_sums = np.zeros(_WINDOW + 1, np.int64), np.zeros(_WINDOW + 1)
     keys = np.zeros(2 * k + 2, np.uint64)
     as_float = np.zeros(1, np.float32)
     as_bits = as_float.view(np.uint32)
@@ -304,7 +326,8 @@ def search_bags(
         part = slice(bag_offsets[bag], bag_offsets[bag + 1])
         size = _search_one(
             bag_terms[part], bag_weights[part], k, offsets, docs, impacts, block_offsets, block_max, term_max, term_kth,
-            range_rows, ranges, lists, weight, reach, step, sums, touched, keys, as_float, as_bits,
+            range_offsets, range_shifts, ranges, lists, weight, reach, step, sums, touched, open_docs, open_sums, keys,
+            as_float, as_bits,
         )  # fmt: skip
         out_counts[bag] = size
         for i in range(size):

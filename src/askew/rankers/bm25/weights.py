@@ -88,7 +88,7 @@ def weigh(model: Model, facts: Statistics, offsets: Any, docs: Any, tf: Any, out
         share = ((facts.totals + 1.0) / (facts.tokens + 1.0)).astype(np.float32)
         _weigh_qld(np.float32(model.mu), share, lengths, offsets, docs, tf, out)
         return
-    average = np.float32(facts.tokens / max(facts.documents, 1))
+    average = np.float32(max(facts.tokens, 1) / max(facts.documents, 1))
     k1, b = np.float32(model.k1), np.float32(model.b)
     with np.errstate(divide="ignore"):
         norms = np.float32(1) / (k1 * ((np.float32(1) - b) + b * lengths.astype(np.float32) / average))

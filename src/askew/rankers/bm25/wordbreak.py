@@ -18,12 +18,12 @@ from numba import njit
 _DATA = Path(__file__).parent.parent.parent / "data" / "wordbreak.csv"
 _NAMES = (
     *("Other", "Letter", "Hebrew", "Numeric", "ExtendNumLet", "Katakana", "MidLetter", "MidNum", "MidNumLet"),
-    *("SingleQuote", "DoubleQuote", "Extend", "Han", "Hiragana", "Complex", "Pictograph"),
+    *("SingleQuote", "DoubleQuote", "Extend", "Han", "Hiragana", "Complex", "Pictograph", "Regional", "ComplexMark"),
 )
 (
     OTHER, LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET, KATAKANA, MID_LETTER, MID_NUM, MID_NUM_LET,
-    SINGLE_QUOTE, DOUBLE_QUOTE, EXTEND, HAN, HIRAGANA, COMPLEX, PICTOGRAPH,
-) = range(16)  # fmt: skip
+    SINGLE_QUOTE, DOUBLE_QUOTE, EXTEND, HAN, HIRAGANA, COMPLEX, PICTOGRAPH, REGIONAL, COMPLEX_MARK,
+) = range(18)  # fmt: skip
 MAX_TOKEN = 255
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _FULL = -1
@@ -103,7 +103,7 @@ def _point(data: Any, at: int, end: int) -> Any:
 def _skip_extend(data: Any, at: int, end: int, classes: Any) -> int:
     while at < end:
         point, after = _point(data, at, end)
-        if classes[point] != EXTEND:
+        if classes[point] not in (EXTEND, COMPLEX_MARK):
             break
         at = after
     return at
@@ -146,7 +146,7 @@ def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
     while at < end:
         point, after = _point(data, at, end)
         current = np.int64(classes[point])
-        if current == EXTEND:
+        if current in (EXTEND, COMPLEX_MARK):
             at = after
             continue
         if current == LETTER and (previous == LETTER or previous == NUMERIC):  # noqa: PLR1714, SIM109 - the common case, fast
@@ -171,15 +171,39 @@ def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
+def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
+    """The end of an emoji, whose parts are joined by U+200D."""
+    while at < end:
+        point, after = _point(data, at, end)
+        if point == 0x200D:
+            following, beyond = _point(data, after, end)
+            if after >= end or classes[following] != PICTOGRAPH:
+                return int(_skip_extend(data, at, end, classes))
+            at = beyond
+        elif classes[point] == EXTEND or 0x1F3FB <= point <= 0x1F3FF:
+            at = after
+        else:
+            break
+    return at
+
+
+@njit(nogil=True, cache=True)
 def _token_end(data: Any, at: int, end: int, classes: Any) -> Any:
     """The end of the token that starts here, or of what is to be passed over; and whether it is a token."""
     point, after = _point(data, at, end)
     kind = np.int64(classes[point])
     if kind in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET, KATAKANA):
         return _word_end(data, after, end, classes, kind)
-    if kind in (HAN, HIRAGANA, PICTOGRAPH):
+    if kind in (HAN, HIRAGANA):
         return _skip_extend(data, after, end, classes), True
-    if kind == COMPLEX:
+    if kind == PICTOGRAPH:
+        return _emoji_end(data, after, end, classes), True
+    if kind == REGIONAL:
+        following, beyond = _point(data, after, end)
+        pair = after < end and classes[following] == REGIONAL
+        return _skip_extend(data, beyond if pair else after, end, classes), pair
+    if kind in (COMPLEX, COMPLEX_MARK):
+        # Thai and its like: a run of letters and marks is one token.
         while after < end and _class_at(data, after, end, classes) == COMPLEX:
             after = _skip_extend(data, after, end, classes)
             _, after = _point(data, after, end)
