@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,16 +22,14 @@ from numba import njit, prange
 
 from askew.core.errors import DataError, StoreError
 from askew.rankers.bm25.analyze import Analyzer, number_terms
-from askew.rankers.bm25.search import BLOCK
+from askew.rankers.bm25.disk import check_file, crc, fingerprint_file, flat, read_strings, write_json, write_strings
+from askew.rankers.bm25.search import BLOCK, RANGE_BITS
 from askew.rankers.bm25.weights import Model, Statistics, weigh
 
 FORMAT = 1
 KTH = (10, 100, 1000)
 SPARSE = 256
 _MOST_TF = 255
-# Files up to this size are checked whole when an index is opened; of larger ones, samples are.
-_CHECK_WHOLE = 1 << 26
-_SAMPLES, _SAMPLE = 64, 1 << 16
 Progress = Callable[[int], None]
 
 
@@ -83,14 +80,14 @@ class Builder:
         }
         for name, array in files.items():
             array.tofile(folder / name)
-        _write_strings(folder / "terms.arrow", pa.array(names, pa.string()))
-        _write_strings(folder / "doc_ids.arrow", doc_ids)
+        write_strings(folder / "terms.arrow", pa.array(names, pa.string()))
+        write_strings(folder / "doc_ids.arrow", doc_ids)
         header = {
             "format": FORMAT, "analyzer": self.analyzer.name, "documents": len(doc_ids), "terms": len(names),
             "postings": len(docs), "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
-            "files": {name: _fingerprint(folder / name) for name in [*files, "terms.arrow", "doc_ids.arrow"]},
+            "files": {name: fingerprint_file(folder / name) for name in [*files, "terms.arrow", "doc_ids.arrow"]},
         }  # fmt: skip
-        _write_json(folder / "header.json", header)
+        write_json(folder / "header.json", header)
 
     def _offsets(self, place: Any, terms: int) -> Any:
         frequency = np.zeros(terms + 1, np.int64)
@@ -169,18 +166,13 @@ def _in_order(analyzer: Analyzer, batches: Iterable[pa.Table], threads: int) -> 
         for batch in batches:
             for start in range(0, batch.num_rows, 8192):
                 part = batch.slice(start, 8192)
-                texts = _flat(part["text"]).cast(pa.large_string()).fill_null("")
-                waiting.append((_flat(part["doc_id"]), pool.submit(analyzer.split, texts)))
+                texts = flat(part["text"]).cast(pa.large_string()).fill_null("")
+                waiting.append((flat(part["doc_id"]), pool.submit(analyzer.split, texts)))
                 if len(waiting) > 2 * threads:
                     doc_ids, future = waiting.pop(0)
                     yield doc_ids, future.result()
         for doc_ids, future in waiting:
             yield doc_ids, future.result()
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.combine_chunks()
-    return pa.concat_arrays(chunks.chunks) if isinstance(chunks, pa.ChunkedArray) else chunks
 
 
 def _refuse_repeats(doc_ids: pa.Array) -> None:
@@ -199,7 +191,6 @@ class Weights:
     block_max: Any
     term_max: Any
     range_offsets: Any
-    range_shifts: Any
     ranges: Any
     kth: dict[int, Any]
 
@@ -212,8 +203,8 @@ class Index:
         self.offsets = self._map("offsets.i64", np.int64)
         self.docs = self._map("docs.i32", np.int32)
         self.lengths = self._map("lengths.i32", np.int32)
-        self.terms = _read_strings(folder / "terms.arrow")
-        self.doc_ids = _read_strings(folder / "doc_ids.arrow")
+        self.terms = read_strings(folder / "terms.arrow")
+        self.doc_ids = read_strings(folder / "doc_ids.arrow")
 
     @classmethod
     def open(cls, folder: Path | str) -> Index:
@@ -230,7 +221,7 @@ class Index:
         except (ValueError, KeyError, TypeError):
             raise StoreError(f"index {folder}: the header is damaged; index anew") from None
         for name, known in files.items():
-            _check_file(folder / name, known)
+            check_file(folder / name, known)
         return cls(folder, header)
 
     def __len__(self) -> int:
@@ -270,12 +261,12 @@ class Index:
             self._make_weights(model, folder)
         header = json.loads((folder / "header.json").read_text())
         for name, known in header["files"].items():
-            _check_file(folder / name, known)
+            check_file(folder / name, known)
         read = {name: np.memmap(folder / name, _DTYPES[name.rpartition(".")[2]], "r") if known["size"] else
                 np.zeros(0, _DTYPES[name.rpartition(".")[2]]) for name, known in header["files"].items()}  # fmt: skip
         return Weights(
             read["impacts.f32"], read["block_offsets.i64"], read["block_max.f32"], read["term_max.f32"],
-            read["range_offsets.i64"], read["range_shifts.i32"], read["ranges.u8"],
+            read["range_offsets.i64"], read["ranges.u8"],
             {k: read[f"kth{k}.f32"] for k in KTH},
         )  # fmt: skip
 
@@ -288,8 +279,8 @@ class Index:
         term_max = np.zeros(len(self.offsets) - 1, np.float32)
         kth = [np.zeros(len(self.offsets) - 1, np.float32) for _ in KTH]
         _bounds(self.offsets, impacts, block_offsets, block_max, term_max, *kth)
-        starts, shifts, ranges = _ranges(self.offsets, self.docs, impacts, term_max, len(self))
-        files: dict[str, Any] = {"range_offsets.i64": starts, "range_shifts.i32": shifts, "ranges.u8": ranges}
+        starts, ranges = _ranges(self.offsets, self.docs, impacts, term_max, len(self))
+        files: dict[str, Any] = {"range_offsets.i64": starts, "ranges.u8": ranges}
         files |= {
             "impacts.f32": impacts,
             "block_offsets.i64": block_offsets,
@@ -299,44 +290,39 @@ class Index:
         files |= {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
         for name, array in files.items():
             array.tofile(folder / name)
-        _write_json(folder / "header.json", {"model": model.id, "files": {n: _fingerprint(folder / n) for n in files}})
+        write_json(
+            folder / "header.json", {"model": model.id, "files": {n: fingerprint_file(folder / n) for n in files}}
+        )
 
     def verify(self) -> None:
         """Read every byte and compare it with what was written."""
         for path in sorted(self.folder.rglob("header.json")):
             for name, known in json.loads(path.read_text())["files"].items():
-                if _crc(path.parent / name) != known["crc"]:
+                if crc(path.parent / name) != known["crc"]:
                     raise StoreError(f"{path.parent / name}: the file is damaged; index anew")
 
 
-def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any, Any]:
+def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
     """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte.
 
-    A range has so many documents that there is about one posting in it; lists with less than a posting in 256 documents
-    go without.
+    Lists with less than a posting in 256 documents go without: they are short enough to be searched.
     """
-    sizes = np.diff(offsets)
-    long = np.flatnonzero(sizes * SPARSE > documents)
-    shifts = np.zeros(len(sizes), np.int32)
-    shifts[long] = np.floor(np.log2(documents / sizes[long])).astype(np.int32)
-    lengths = (documents >> shifts[long]) + 1
-    edges = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    starts = np.full(len(sizes), -1, np.int64)
-    starts[long] = edges[:-1]
-    ranges = np.zeros(int(edges[-1]), np.uint8)
-    _fill_ranges(long, starts, shifts, offsets, docs, impacts, term_max, ranges)
-    return starts, shifts, ranges
+    long = np.flatnonzero(np.diff(offsets) * SPARSE > documents)
+    width = (documents >> RANGE_BITS) + 1
+    starts = np.full(len(offsets) - 1, -1, np.int64)
+    starts[long] = np.arange(len(long)) * width
+    ranges = np.zeros(len(long) * width, np.uint8)
+    _fill_ranges(long, starts, offsets, docs, impacts, term_max, ranges)
+    return starts, ranges
 
 
 @njit(nogil=True, cache=True, parallel=True)
-def _fill_ranges(
-    long: Any, starts: Any, shifts: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any
-) -> None:
+def _fill_ranges(long: Any, starts: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any) -> None:
     for i in prange(len(long)):
         term = long[i]
         for p in range(offsets[term], offsets[term + 1]):
             share = np.uint8(np.ceil(np.float64(impacts[p]) / np.float64(term_max[term]) * 255.0))
-            at = starts[term] + (docs[p] >> shifts[term])
+            at = starts[term] + (docs[p] >> RANGE_BITS)
             ranges[at] = max(ranges[at], share)
 
 
@@ -396,61 +382,3 @@ def _compare(left: Any, a: int, a_stop: int, right: Any, b: int, b_stop: int) ->
         a += 1
         b += 1
     return (a_stop - a > 0) - (b_stop - b > 0)
-
-
-def _write_strings(path: Path, values: pa.Array) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("value", values.type)])) as writer:
-        writer.write_batch(pa.record_batch([values], names=["value"]))
-
-
-def _read_strings(path: Path) -> pa.Array:
-    try:
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StoreError(f"{path}: the file is damaged ({error}); index anew") from None
-    return _flat(table["value"])
-
-
-def _write_json(path: Path, value: Any) -> None:
-    temporary = path.with_suffix(".writing")
-    temporary.write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
-    temporary.replace(path)
-
-
-def _crc(path: Path) -> int:
-    crc = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            crc = zlib.crc32(block, crc)
-    return crc
-
-
-def _sample_crc(path: Path, size: int) -> int:
-    """A checksum of evenly spaced samples, for files too large to read whole on opening."""
-    if size <= _SAMPLES * _SAMPLE:
-        return _crc(path)
-    crc = 0
-    with path.open("rb") as file:
-        for i in range(_SAMPLES):
-            file.seek(i * (size - _SAMPLE) // (_SAMPLES - 1))
-            crc = zlib.crc32(file.read(_SAMPLE), crc)
-    return crc
-
-
-def _fingerprint(path: Path) -> dict[str, int]:
-    size = path.stat().st_size
-    return {"size": size, "crc": _crc(path), "sample": _sample_crc(path, size)}
-
-
-def _check_file(path: Path, known: dict[str, int]) -> None:
-    try:
-        size = path.stat().st_size
-        same = size == known["size"] and (
-            _crc(path) == known["crc"] if size <= _CHECK_WHOLE else _sample_crc(path, size) == known["sample"]
-        )
-    except (OSError, KeyError, TypeError):
-        raise StoreError(f"{path}: a file of the index is missing or cannot be read; index anew") from None
-    if not same:
-        raise StoreError(
-            f"{path}: the file is damaged or cut short (expected {known['size']} bytes, found {size}); index anew"
-        )

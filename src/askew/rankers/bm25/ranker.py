@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,6 +58,9 @@ class Bm25Ranker:
         self.model, self.threads = model, threads or os.cpu_count() or 1
         self.weights = self.index.weights(model)
         self.analyzer = Analyzer(self.index.header["analyzer"])
+        self._pool = ThreadPoolExecutor(self.threads)
+        self._own = threading.local()
+        self._stamp = 1
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each query."""
@@ -96,6 +100,19 @@ class Bm25Ranker:
         numbers[[term is None for term in terms]] = -1
         return numbers
 
+    def _stamps(self, count: int) -> int:
+        """The first of so many numbers that no query before had."""
+        if self._stamp + count >= 1 << 31:
+            self._own, self._stamp = threading.local(), 1
+        self._stamp += count
+        return self._stamp - count
+
+    def _seen(self) -> Any:
+        """One array for each thread, kept from search to search."""
+        if not hasattr(self._own, "seen"):
+            self._own.seen = np.zeros(len(self.index) + 1, np.int32)
+        return self._own.seen
+
     def search_bags(self, bags: Bags, k: int) -> Hits:
         """Search distinct bags in several threads, and give every query its answer."""
         if not 1 <= k <= MOST:
@@ -106,19 +123,20 @@ class Bm25Ranker:
         w = self.weights
         kth = w.kth[min(size for size in KTH if size >= k)]
 
+        stamp = self._stamps(count)
+
         def work(part: Any) -> None:
             search_bags(
                 part, bags.offsets, bags.terms, bags.weights, k, self.index.offsets, self.index.docs, w.impacts,
-                w.block_offsets, w.block_max, w.term_max, kth, w.range_offsets, w.range_shifts, w.ranges, docs, scores,
-                found,
+                w.block_offsets, w.block_max, w.term_max, kth, w.range_offsets, w.ranges, docs, scores,
+                found, self._seen(), stamp,
             )  # fmt: skip
 
         parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))
         if self.threads == 1:
             work(parts[0])
         else:
-            with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(work, parts))
+            list(self._pool.map(work, parts))
         return _spread(bags.which, docs, scores, found)
 
 

@@ -1,9 +1,10 @@
-"""Exact top-k search: MaxScore over windows of documents, compiled, no lock held.
+"""Exact top-k search, compiled, no lock held.
 
 Terms are ordered by the most they can add. Those whose bounds together cannot reach the k-th best score found so far
-are not essential: documents that only they contain need no look. The others are added up window by window in a small
-array of sums; with a single essential term left, its blocks of postings are passed over by their maxima. What remains
-is looked up in the other lists by galloping. The threshold starts at the highest k-th impact of any term.
+(the floor) are not essential: documents that only they contain need no look. The floor starts at the highest k-th
+impact of any term. For few answers each essential list is walked in turn, the rarest word first; for many, all of them
+together, window by window. Before a document is looked up in a list, a byte says the most that list adds anywhere near
+it; and blocks of 64 postings are passed over by their maxima.
 
 Ties: the higher score first; equal scores (as 32-bit floats) in the order of the collection.
 """
@@ -18,9 +19,13 @@ from numba import njit
 from askew.compiled import lowest_bit
 
 BLOCK = 64
+# A range has sixteen documents: of 8 to 128, sixteen were fastest, at a byte per range and long list.
+RANGE_BITS = 4
 _WINDOW = 1 << 14
 _SMALL_K = 48
 _NO_DOC = 0x7FFFFFFF
+# Up to so many answers, list by list is faster than window by window.
+_FEW = 100
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -106,41 +111,33 @@ def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_fl
     return size
 
 
-# Columns of the lists of a query: where we are, where it ends and began, the first of its blocks and of its ranges, and
-# how many documents a range has (as a power of two).
-_AT, _STOP, _BEGIN, _BLOCKS, _RANGES, _SHIFT = range(6)
+# Columns of the lists of a query: where we are, where it ends and began, the first of its blocks and of its ranges.
+_AT, _STOP, _BEGIN, _BLOCKS, _RANGES = range(5)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
-def _finish(
-    doc: int, total: Any, others: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any
-) -> Any:
-    """Add what the terms that are not essential have for this document; -1 once it cannot reach the floor."""
-    for j in range(others - 1, -1, -1):
-        if total + reach[j] < floor[0]:
-            return -1.0
-        place = _seek(docs, lists[j, _AT], lists[j, _STOP], doc)
-        lists[j, _AT] = place
-        if place < lists[j, _STOP] and docs[place] == doc:
-            total += weight[j] * np.float64(impacts[place])
-    return total
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _may_reach(doc: int, total: Any, others: int, lists: Any, step: Any, reach: Any, floor: Any, ranges: Any) -> bool:
-    """Whether the other terms can add enough, told from the most they add anywhere near this document.
-
-    A list has about one byte per posting for this: a range of documents each, small for long lists. A look at it is
-    far cheaper than finding the document in the list.
-    """
-    for j in range(others - 1, -1, -1):
-        if total + reach[j] < floor[0]:
-            return False
+@njit(nogil=True, cache=True)
+def _choose_tables(others: int, lists: Any, step: Any, reach: Any, table_at: Any, table_step: Any) -> Any:
+    """The range tables of the first lists, side by side, and the most that lists without a table can add."""
+    tables, fixed = 0, 0.0
+    for j in range(others):
         if lists[j, _RANGES] >= 0:
-            total += step[j] * np.float64(ranges[lists[j, _RANGES] + (doc >> lists[j, _SHIFT])])
+            table_at[tables], table_step[tables] = lists[j, _RANGES], step[j]
+            tables += 1
         else:
-            total += reach[j] - (reach[j - 1] if j > 0 else 0.0)
-    return bool(total >= floor[0])
+            fixed += reach[j] - (reach[j - 1] if j > 0 else 0.0)
+    return tables, fixed * (1.0 + 1e-12)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _most_near(doc: int, total: Any, tables: int, table_at: Any, table_step: Any, ranges: Any) -> Any:
+    """The most a document can come to, told from the most each list adds anywhere near it.
+
+    A long list has a byte for every sixteen documents; a look at it is far cheaper than finding the document. There is
+    no early way out of this little sum: a wrong guess would cost more than adding it all up.
+    """
+    for m in range(tables):
+        total += table_step[m] * np.float64(ranges[table_at[m] + (doc >> RANGE_BITS)])
+    return total
 
 
 @njit(nogil=True, cache=True)
@@ -155,7 +152,7 @@ def _essential_from(reach: Any, count: int, floor: Any) -> int:
 @njit(nogil=True, cache=True)
 def _order_lists(
     terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_offsets: Any,
-    range_shifts: Any, lists: Any, weight: Any, reach: Any, step: Any, floor: Any,
+    lists: Any, weight: Any, reach: Any, step: Any, floor: Any,
 ) -> int:  # fmt: skip
     """Lay out the lists of a query, the term that can add least first; ``reach`` sums up what they can add."""
     count = 0
@@ -171,7 +168,7 @@ def _order_lists(
             place -= 1
         lists[place, _AT], lists[place, _STOP] = offsets[t], offsets[t + 1]
         lists[place, _BEGIN], lists[place, _BLOCKS] = offsets[t], block_offsets[t]
-        lists[place, _RANGES], lists[place, _SHIFT] = range_offsets[t], range_shifts[t]
+        lists[place, _RANGES] = range_offsets[t]
         # A byte of a range is rounded up; the little more makes up for the rounding of this product.
         weight[place], reach[place], step[place] = weights[i], most, most / 255.0 * (1.0 + 1e-9)
         count += 1
@@ -210,7 +207,7 @@ def _add_window(
 @njit(nogil=True, cache=True)
 def _collect(
     start: int, first: int, lists: Any, step: Any, reach: Any, ranges: Any, sums: Any, touched: Any, floor: Any,
-    open_docs: Any, open_sums: Any,
+    open_docs: Any, open_sums: Any, open_most: Any, table_at: Any, table_step: Any,
 ) -> int:  # fmt: skip
     """The documents of a window that may still make it; sums and marks are clean afterwards."""
     left = 0
@@ -225,29 +222,140 @@ def _collect(
             sums[i] = 0.0
             open_docs[left], open_sums[left] = start + i, total
             left += total + rest >= floor[0]
-    if first == 0:
-        return left
+    tables, fixed = _choose_tables(first, lists, step, reach, table_at, table_step)
     kept = 0
     for c in range(left):
-        doc, total = open_docs[c], open_sums[c]
-        open_docs[kept], open_sums[kept] = doc, total
-        kept += _may_reach(doc, total, first, lists, step, reach, floor, ranges)
+        most = _most_near(open_docs[c], open_sums[c] + fixed, tables, table_at, table_step, ranges)
+        open_docs[kept], open_sums[kept], open_most[kept] = open_docs[c], open_sums[c], most
+        kept += most >= floor[0]
     return kept
 
 
 @njit(nogil=True, cache=True)
 def _search_one(
     terms: Any, weights: Any, k: int, offsets: Any, docs: Any, impacts: Any, block_offsets: Any, block_max: Any,
-    term_max: Any, term_kth: Any, range_offsets: Any, range_shifts: Any, ranges: Any, lists: Any, weight: Any,
-    reach: Any, step: Any, sums: Any, touched: Any, open_docs: Any, open_sums: Any, keys: Any, as_float: Any,
-    as_bits: Any,
+    term_max: Any, term_kth: Any, range_offsets: Any, ranges: Any, lists: Any, weight: Any,
+    reach: Any, step: Any, sums: Any, touched: Any, open_docs: Any, open_sums: Any, open_most: Any,
+    table_at: Any, table_step: Any, seen: Any, stamp: int, keys: Any, as_float: Any, as_bits: Any,
 ) -> int:  # fmt: skip
     """The best k of one query as sorted keys; how many there are."""
     floor = np.full(1, -1.0)
     count = _order_lists(
-        terms, weights, offsets, block_offsets, term_max, term_kth, range_offsets, range_shifts, lists, weight, reach,
+        terms, weights, offsets, block_offsets, term_max, term_kth, range_offsets, lists, weight, reach,
         step, floor,
     )  # fmt: skip
+    if k <= _FEW:
+        size = _walk_lists(
+            k, count, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at, table_step, seen,
+            stamp, keys, as_float, as_bits,
+        )  # fmt: skip
+    else:
+        size = _walk_windows(
+            k, count, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at, table_step, sums,
+            touched, open_docs, open_sums, open_most, seen, stamp, keys, as_float, as_bits,
+        )  # fmt: skip
+    if size > k:
+        _keep_best(keys, size, k)
+        size = k
+    keys[:size] = np.sort(keys[:size])[::-1]
+    return int(size)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _finish(
+    doc: int, total: Any, most: Any, others: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any,
+    impacts: Any, ranges: Any,
+) -> Any:  # fmt: skip
+    """Add what the lists that can add less have for a document; -1 as soon as it cannot be enough.
+
+    ``most`` starts as the bound with all lists; each look-up puts what is there in the place of what might have been.
+    """
+    most *= 1.0 + 1e-9
+    for j in range(others - 1, -1, -1):
+        if lists[j, _RANGES] >= 0:
+            might = step[j] * np.float64(ranges[lists[j, _RANGES] + (doc >> RANGE_BITS)])
+        else:
+            might = reach[j] - (reach[j - 1] if j > 0 else 0.0)
+        if might == 0.0:
+            continue
+        place = _seek(docs, lists[j, _AT], lists[j, _STOP], doc)
+        lists[j, _AT] = place
+        found = 0.0
+        if place < lists[j, _STOP] and docs[place] == doc:
+            found = weight[j] * np.float64(impacts[place])
+            total += found
+        most += found - might
+        if most < floor[0]:
+            return -1.0
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _walk_list(
+    t: int, p: int, k: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
+    block_max: Any, ranges: Any, table_at: Any, table_step: Any, seen: Any, stamp: int, keys: Any, size: int,
+    as_float: Any, as_bits: Any,
+) -> int:  # fmt: skip
+    """Walk one list from a place on, looking its documents up in the lists that can add less.
+
+    Blocks of postings that have nothing high enough are passed over.
+    """
+    tables, fixed = _choose_tables(t, lists, step, reach, table_at, table_step)
+    rest = reach[t - 1] if t > 0 else 0.0
+    end, begin, w = lists[t, _STOP], lists[t, _BEGIN], weight[t]
+    while p < end:
+        number = (p - begin) // BLOCK
+        limit = min(begin + (number + 1) * BLOCK, end)
+        if w * np.float64(block_max[lists[t, _BLOCKS] + number]) + rest < floor[0]:
+            p = limit
+            continue
+        while p < limit:
+            total = w * np.float64(impacts[p])
+            doc = np.int64(docs[p])
+            p += 1
+            if total + rest < floor[0]:
+                continue
+            most = _most_near(doc, total + fixed, tables, table_at, table_step, ranges)
+            if most < floor[0]:
+                continue
+            total = _finish(doc, total, most, t, lists, weight, reach, step, floor, docs, impacts, ranges)
+            if total >= floor[0] and seen[doc] != stamp:
+                seen[doc] = stamp
+                size = _offer(np.float32(total), doc, k, keys, size, floor, as_float, as_bits)
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _walk_lists(
+    k: int, count: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
+    block_max: Any, ranges: Any, table_at: Any, table_step: Any, seen: Any, stamp: int, keys: Any, as_float: Any,
+    as_bits: Any,
+) -> int:  # fmt: skip
+    """For few answers: each essential list in turn, the one that can add most first.
+
+    The rare words come first and raise the floor at once; most of the longer lists are then never opened. A document
+    met again in a later list was given its whole score by the first; what a later list adds up for it is less, so only
+    the ones that made it need to be known again.
+    """
+    size = 0
+    for t in range(count - 1, -1, -1):
+        if reach[t] < floor[0]:
+            break
+        lists[:t, _AT] = lists[:t, _BEGIN]
+        size = _walk_list(
+            t, lists[t, _BEGIN], k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at,
+            table_step, seen, stamp, keys, size, as_float, as_bits,
+        )  # fmt: skip
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _walk_windows(
+    k: int, count: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
+    block_max: Any, ranges: Any, table_at: Any, table_step: Any, sums: Any, touched: Any, open_docs: Any,
+    open_sums: Any, open_most: Any, seen: Any, stamp: int, keys: Any, as_float: Any, as_bits: Any,
+) -> int:  # fmt: skip
+    """For many answers: MaxScore, window by window over the essential lists, then the last one alone."""
     size = 0
     first = _essential_from(reach, count, floor)
     while first < count - 1:
@@ -258,67 +366,42 @@ def _search_one(
         if start == _NO_DOC:
             break
         _add_window(start, first, count, lists, weight, reach, floor, docs, impacts, sums, touched)
-        left = _collect(start, first, lists, step, reach, ranges, sums, touched, floor, open_docs, open_sums)
+        left = _collect(
+            start, first, lists, step, reach, ranges, sums, touched, floor, open_docs, open_sums, open_most, table_at,
+            table_step,
+        )  # fmt: skip
         for c in range(left):
-            doc = open_docs[c]
-            total = _finish(doc, open_sums[c], first, lists, weight, reach, floor, docs, impacts)
+            doc, total, most = open_docs[c], open_sums[c], open_most[c]
+            total = _finish(doc, total, most, first, lists, weight, reach, step, floor, docs, impacts, ranges)
             if total >= floor[0]:
                 size = _offer(np.float32(total), doc, k, keys, size, floor, as_float, as_bits)
         first = _essential_from(reach, count, floor)
     if first == count - 1:
-        size = _walk_single(
-            first, k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, keys, size, as_float, as_bits
+        size = _walk_list(
+            first, lists[first, _AT], k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at,
+            table_step, seen, stamp, keys, size, as_float, as_bits,
         )  # fmt: skip
-    if size > k:
-        _keep_best(keys, size, k)
-        size = k
-    keys[:size] = np.sort(keys[:size])[::-1]
-    return size
-
-
-@njit(nogil=True, cache=True)
-def _walk_single(
-    last: int, k: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
-    block_max: Any, ranges: Any, keys: Any, size: int, as_float: Any, as_bits: Any,
-) -> int:  # fmt: skip
-    """One essential term is left: walk its postings, passing over blocks that have nothing high enough."""
-    p, end, begin, w = lists[last, _AT], lists[last, _STOP], lists[last, _BEGIN], weight[last]
-    rest = reach[last - 1] if last > 0 else 0.0
-    while p < end:
-        number = (p - begin) // BLOCK
-        limit = min(begin + (number + 1) * BLOCK, end)
-        if w * np.float64(block_max[lists[last, _BLOCKS] + number]) + rest < floor[0]:
-            p = limit
-            continue
-        while p < limit:
-            total = w * np.float64(impacts[p])
-            if total + rest >= floor[0]:
-                doc = np.int64(docs[p])
-                p += 1
-                if not _may_reach(doc, total, last, lists, step, reach, floor, ranges):
-                    continue
-                total = _finish(doc, total, last, lists, weight, reach, floor, docs, impacts)
-                if total >= floor[0]:
-                    size = _offer(np.float32(total), doc, k, keys, size, floor, as_float, as_bits)
-            else:
-                p += 1
     return size
 
 
 @njit(nogil=True, cache=True)
 def search_bags(
     bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
-    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any, range_shifts: Any,
-    ranges: Any, out_docs: Any, out_scores: Any, out_counts: Any,
+    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any,
+    ranges: Any, out_docs: Any, out_scores: Any, out_counts: Any, seen: Any, stamp: int,
 ) -> None:  # fmt: skip
-    """Search some bags of weighted terms; row i of the output belongs to bag i."""
+    """Search some bags of weighted terms; row i of the output belongs to bag i.
+
+    ``seen`` remembers which documents a query was offered, by a number that no other query has: ``stamp`` plus its row.
+    """
     widest = 1
     for bag in bags:
         widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
-    lists = np.zeros((widest, 6), np.int64)
+    lists = np.zeros((widest, 5), np.int64)
     weight, reach, step = np.zeros(widest), np.zeros(widest), np.zeros(widest)
     sums, touched = np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64)
-    open_docs, open_sums = np.zeros(_WINDOW + 1, np.int64), np.zeros(_WINDOW + 1)
+    open_docs, open_sums, open_most = np.zeros(_WINDOW + 1, np.int64), np.zeros(_WINDOW + 1), np.zeros(_WINDOW + 1)
+    table_at, table_step = np.zeros(widest, np.int64), np.zeros(widest)
     keys = np.zeros(2 * k + 2, np.uint64)
     as_float = np.zeros(1, np.float32)
     as_bits = as_float.view(np.uint32)
@@ -326,8 +409,8 @@ def search_bags(
         part = slice(bag_offsets[bag], bag_offsets[bag + 1])
         size = _search_one(
             bag_terms[part], bag_weights[part], k, offsets, docs, impacts, block_offsets, block_max, term_max, term_kth,
-            range_offsets, range_shifts, ranges, lists, weight, reach, step, sums, touched, open_docs, open_sums, keys,
-            as_float, as_bits,
+            range_offsets, ranges, lists, weight, reach, step, sums, touched, open_docs, open_sums,
+            open_most, table_at, table_step, seen, stamp + bag, keys, as_float, as_bits,
         )  # fmt: skip
         out_counts[bag] = size
         for i in range(size):
