@@ -8,8 +8,9 @@
     ir_measures.calc_aggregate([RR @ 10, ARaB(kind="tf") @ 10, NFaiRR @ 10], qrels, run)
 
 Importing this module registers the measures and their provider. A measure may also name its documents itself:
-``ARaB(kind="tf", docs="docs.tsv") @ 10``. Queries for which a measure is not defined are left out of its mean; they
-never count as zero.
+``ARaB(kind="tf", docs="docs.tsv") @ 10``. Means are over the queries of the run: a query that only the judgements have
+retrieved nothing, so it has no lean, whereas ir_measures' own measures count it as zero. Queries for which a measure is
+not defined are left out of its mean as well; they never count as zero.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.analysis import significance
 from askew.analysis.intervals import mean_with_interval
 from askew.analysis.significance import holm, paired, sign_flip_p
 from askew.core.measure import Direction
@@ -36,9 +37,9 @@ def test_the_same_seed_gives_the_same_interval():
     assert mean_with_interval(sample, seed=3) != mean_with_interval(sample, seed=4)
 
 
-def test_queries_without_a_value_are_left_out_and_counted():
+def test_queries_without_a_value_are_left_out():
     found = mean_with_interval(np.array([1.0, np.nan, 3.0]))
-    assert (found.mean, found.n, found.absent) == (2.0, 2, 1)
+    assert (found.mean, found.n) == (2.0, 2)
 
 
 @given(values)
@@ -101,6 +102,34 @@ def test_no_loss_beyond_delta_is_shown_only_when_it_is_so():
     assert paired(old, worse, Direction.UP, delta=0.01).p_no_loss > 0.9
     assert paired(old, better, Direction.UP, delta=0.01).p_no_loss < 0.01
     assert paired(old, better, Direction.UP, delta=0.01).p_equivalent > 0.9
+
+
+def test_many_queries_are_flipped_in_blocks_and_the_test_stays_honest():
+    rng = np.random.default_rng(6)
+    ps = [sign_flip_p(rng.normal(0, 1, 6_000), seed=i) for i in range(12)]
+    assert min(ps) > 0.001
+    assert np.mean(ps) == pytest.approx(0.5, abs=0.3)
+    assert sign_flip_p(rng.normal(0.1, 1, 20_000)) < 0.001
+
+
+def test_no_p_is_computed_twice(monkeypatch):
+    calls = []
+    honest = significance.sign_flip_p
+
+    def counted(differences, *args, **named):
+        calls.append(differences.tobytes())
+        return honest(differences, *args, **named)
+
+    monkeypatch.setattr(significance, "sign_flip_p", counted)
+    paired(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.2, 0.4]), Direction.UP, delta=0.05)
+    assert len(calls) == len(set(calls)) == 3
+
+
+def test_the_gain_of_many_queries_is_that_of_each():
+    old, new = np.array([0.5, -0.2, 0.1]), np.array([-0.1, 0.4, 0.1])
+    for direction in Direction:
+        each = [direction.gain(a, b) for a, b in zip(old.tolist(), new.tolist(), strict=True)]
+        assert direction.gain(old, new).tolist() == each
 
 
 def test_the_bootstrap_test_agrees_with_the_permutation_test_in_the_large():

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+import askew as askew_package
 from askew.corpora.demo import demo_files
 
 ALL = "--docs docs.tsv --qrels qrels.txt"
 KEYS = [
     "n", "old", "new", "relative", "gain", "low", "high", "p", "effect", "helped", "hurt", "same",
-    "delta", "p_no_loss", "p_equivalent", "p_holm", "signature",
+    "delta", "p_no_loss", "p_equivalent", "p_holm", "p_no_loss_holm", "p_equivalent_holm", "signature",
 ]  # fmt: skip
 DEMO = demo_files()
 COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrels {DEMO.qrels}"
@@ -150,7 +151,7 @@ def test_tsv_has_the_numbers_of_json(askew):
 
 def test_the_table_fits_eighty_columns_and_shows_all_there_is(askew):
     table = askew(f"{COMPARE_DEMO} --delta 0.01").table
-    for heading in ("old", "new", "change", "gain [95%]", "p (Holm)", "help/hurt/same", "n", "no loss beyond"):
+    for heading in ("old", "new", "change", "gain [95%]", "p (Holm)", "help/hurt/same", "n", "no loss: p (Holm)"):
         assert heading in table
     assert "bm25.run" in table and "minilm.run" in table
 
@@ -190,3 +191,36 @@ def test_comparing_leaves_no_file_behind(askew):
     before = sorted(Path().iterdir())
     assert askew(f"compare old.run new.run {ALL}").code == 0
     assert sorted(Path().iterdir()) == before
+
+
+def test_a_signed_lean_has_no_change_in_percent_for_its_mean_can_cancel(askew):
+    table = askew(f"compare old.run new.run {ALL} --measures 'RR@10 RaB(tc)@2 RaB(tc,sign=abs)@3'").table
+    first = table.partition("p (Holm)")[0]
+    rows = {line.split()[0]: line.split() for line in first.splitlines() if line.strip().startswith(("RR", "RaB"))}
+    assert rows["RR@10"][3] == "-11.1%"
+    assert rows["RaB(tc)@2"][3] == "-"
+
+
+def test_the_table_says_what_a_gain_is_and_keeps_no_loss_to_the_measures_concerned(askew):
+    table = askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10' --delta 0.01").table
+    assert "gain: how much better new is" in table
+    before, _, after = table.partition("is nothing lost beyond delta?")
+    assert "ARaB(tf)@10" in before and "RR@10" in after and "ARaB" not in after
+    assert "lost beyond" not in askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10'").table
+
+
+def test_the_test_of_no_loss_is_corrected_for_the_measures_that_have_a_delta(askew):
+    measures = "--measures 'RR@10 AP@10 ARaB(tf)@10' --delta 0.05"
+    first, second, lean = askew(f"{COMPARE_DEMO} {measures} --json").json["measures"].values()
+    low, high = sorted([first, second], key=lambda row: row["p_no_loss"])
+    assert low["p_no_loss_holm"] == pytest.approx(min(1, 2 * low["p_no_loss"]))
+    assert high["p_no_loss_holm"] >= high["p_no_loss"]
+    assert (lean["p_no_loss_holm"], lean["p_equivalent_holm"]) == (None, None)
+
+
+def test_comparing_tells_how_far_it_is():
+    told = []
+    askew_package.compare(
+        DEMO.runs[0], DEMO.runs[1], DEMO.docs, measures="ARaB@10 RaB@10", testing=lambda *done: told.append(done)
+    )
+    assert told == [(0, 2), (1, 2)]

@@ -6,7 +6,7 @@ import pytest
 
 LISTS = {
     "lexicons": ["name", "groups", "language", "hash", "title"],
-    "measures": ["name", "reads", "about"],
+    "measures": ["name", "also", "reads", "about"],
     "presets": ["name", "title", "measures"],
     "tokenizers": ["name", "about"],
     "plugins": ["name", "kind", "from"],
@@ -35,11 +35,24 @@ def test_what_is_listed_can_be_shown(askew):
             assert askew(["show", thing, row["name"], "--json"]).json[thing].startswith(row["name"])
 
 
+def test_another_name_stands_on_the_line_of_its_measure(askew):
+    rows = {row["name"]: row for row in askew("list measures --json").json}
+    assert {"MRR", "MAP", "NDCG", "LIWC", "Precision", "Recall"}.isdisjoint(rows)
+    assert (rows["RR"]["also"], rows["AP"]["also"], rows["LexiconShare"]["also"]) == ("MRR", "MAP", "LIWC")
+    assert rows["SetRelP"]["also"] == "-"
+    assert "reciprocal" in rows["RR"]["about"] and "precision" in rows["AP"]["about"]
+
+
+def test_the_list_of_lexicons_breaks_no_word_at_eighty_columns(askew):
+    words = set(askew("list lexicons").table.split())
+    assert {"Gender-representative", "gender-specialising", "rekabsaz2021"} <= words
+
+
 def test_what_ships_with_askew_is_listed(askew):
     assert {row["name"] for row in askew("list lexicons --json").json} == set(LEXICONS)
     assert {row["name"] for row in askew("list presets --json").json} == set(PRESETS)
     assert {row["name"] for row in askew("list tokenizers --json").json} == {"blank", "word", "seyedsalehi"}
-    assert {"RR", "AP", "nDCG", "ARaB", "RaB", "FaiRR", "NFaiRR", "LIWC", "LexiconShare"} <= {
+    assert {"RR", "AP", "nDCG", "ARaB", "RaB", "FaiRR", "NFaiRR", "LexiconShare"} <= {
         row["name"] for row in askew("list measures --json").json
     }
 
@@ -111,7 +124,7 @@ def test_an_empty_store_is_shown_as_empty(askew):
 
 
 def test_a_store_shows_its_unfinished_steps(askew):
-    key = askew("annotate docs.tsv --json").json["key"]
+    key = askew("annotate docs.tsv --tokens word --json").json["counts"][0]["key"]
     (Path(".askew") / f"mentions-{key}" / "manifest.json").unlink()
     facts = askew("show store .askew --json").json
     assert facts["finished steps"] == {}
@@ -133,7 +146,7 @@ def test_a_measure_is_shown_with_the_signature_it_has_when_nothing_else_is_given
 
 
 def test_a_store_shows_its_finished_steps_and_what_they_dropped(askew):
-    key = askew("annotate docs.tsv --json").json["key"]
+    key = askew("annotate docs.tsv --tokens word --json").json["counts"][0]["key"]
     (step,) = askew("show store .askew --json").json["finished steps"].items()
     assert step[0] == f"mentions-{key}"
     assert (step[1]["rows in"], step[1]["rows out"], step[1]["dropped"]) == (5, 5, {})

@@ -145,7 +145,11 @@ def interrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("interrupted")
     (folder / "docs.tsv").write_text("".join(f"d{i}\the met her {i}\n" for i in range(MANY)))
     job = subprocess.Popen(
-        [ASKEW, "annotate", "docs.tsv"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [ASKEW, "annotate", "docs.tsv", "--tokens", "word"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     until = time.monotonic() + 30
     while not list(folder.glob(".askew/*/part-*")) and job.poll() is None and time.monotonic() < until:
@@ -172,9 +176,9 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_as_if_never_stopped(inte
     shutil.copytree(interrupted[0], tmp_path / "job")
     (first,) = sorted((tmp_path / "job").glob(".askew/*/part-*"))[:1]
     written = first.stat().st_mtime_ns
-    again = start("annotate", "docs.tsv", "--json", cwd=tmp_path / "job")
-    assert json.loads(again.stdout)["rows"] == MANY
+    again = start("annotate", "docs.tsv", "--tokens", "word", "--json", cwd=tmp_path / "job")
+    assert json.loads(again.stdout)["counts"][0]["rows"] == MANY
     assert first.stat().st_mtime_ns == written
-    start("annotate", "docs.tsv", "--store", "fresh", cwd=tmp_path / "job")
+    start("annotate", "docs.tsv", "--tokens", "word", "--store", "fresh", cwd=tmp_path / "job")
     resumed, fresh = (next((tmp_path / "job").glob(f"{s}/*/manifest.json")) for s in (".askew", "fresh"))
     assert resumed.read_bytes() == fresh.read_bytes()

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, UnknownName
+from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction, Measure, split_measures
 from askew.measures.catalogue import Catalogue, presets
 
@@ -117,3 +118,47 @@ def test_a_slip_of_the_pen_is_told_with_what_was_meant(text, message):
 def test_unknown_names_list_what_there_is():
     with pytest.raises(UnknownName, match="known: a, b"):
         raise UnknownName("letter", "zzz", ["b", "a"])
+
+
+def test_a_value_without_a_name_is_part_of_the_measure():
+    measure = Measure.parse("ARaB(tf)@10")
+    assert str(measure) == "ARaB('tf')@10"
+    assert measure != Measure.parse("ARaB(bool)@10")
+    assert measure == Measure.parse(str(measure))
+    assert str(Measure.parse("ARaB(tf, sign=abs)@10")) == "ARaB('tf',sign='abs')@10"
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [("MRR", "RR"), ("MAP", "AP"), ("NDCG", "nDCG"), ("Precision", "P"), ("Recall", "R"), ("LIWC", "LexiconShare")],
+)
+def test_a_signature_has_the_one_name_of_a_measure(other, name):
+    one, same = Catalogue(overrides={"background": "self"}).complete([f"{other}@10", f"{name}@10"])
+    assert one.signature == same.signature
+    assert one.signature.startswith(f"{name}(")
+
+
+def test_another_name_that_sets_a_parameter_keeps_it_in_the_signature():
+    (asked,) = Catalogue().complete(["SetRelP"])
+    assert asked.signature.startswith("SetP(") and "relative=True" in asked.signature
+    (again,) = Catalogue().complete([asked.signature])
+    assert again.signature == asked.signature
+
+
+def test_what_is_said_of_a_background_run_is_left_out_where_there_is_none():
+    (own,) = Catalogue().complete(["NFaiRR(background=self)@10"])
+    (other,) = Catalogue().complete(["NFaiRR(background='run@0123456789ab')@10"])
+    assert "depth" not in own.signature and "unmatched" not in own.signature
+    assert "background='run',depth=200" in other.signature
+
+
+def test_an_unknown_tokenizer_is_refused_when_the_measure_is_completed():
+    with pytest.raises(UnknownName, match="did you mean 'word'"):
+        Catalogue().complete(["ARaB(tokens=wrod)@10"])
+
+
+def test_the_order_of_the_groups_is_part_of_what_a_lexicon_is():
+    words = {"young": ("kid",), "old": ("elder",)}
+    turned = dict(reversed(words.items()))
+    assert Lexicon("age", words).hash != Lexicon("age", turned).hash
+    assert Lexicon("age", {"young": ("a", "b")}).hash == Lexicon("age", {"young": ("b", "a")}).hash

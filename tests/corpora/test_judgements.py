@@ -272,7 +272,7 @@ def test_parquet_contradictions_are_named_by_their_row(tmp_path):
 
 
 def test_parquet_without_our_columns_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"a\.parquet: expected query_id, doc_id, relevance in Parquet"):
+    with pytest.raises(DataError, match=r"a\.parquet: expected the columns query_id, doc_id, relevance"):
         read_judgements(parquet(tmp_path, {"query_id": ["q"], "doc_id": ["d"]}))
 
 

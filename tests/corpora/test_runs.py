@@ -804,3 +804,20 @@ def test_the_published_reading_keeps_of_each_query_its_last_block_and_counts_the
     lost = len(queries) - sum(map(len, kept.values()))
     assert orders(run) == kept
     assert [note.split()[1] for note in run.notes] == ([str(lost)] if lost else [])
+
+
+def test_a_json_ending_means_json_lines_as_it_does_for_documents(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"query_id": "q1", "doc_id": "d1", "score": 2}\n')
+    assert read_run(path).lines["doc_id"].to_list() == ["d1"]
+
+
+def test_three_columns_are_refused_where_trec_is_asked_for(tmp_path):
+    path = tmp_path / "a.run"
+    path.write_text("q1\td1\t1\nq1\td2\t2\n")
+    assert read_run(path).lines.height == read_run(path, "tsv").lines.height == 2
+    with pytest.raises(DataError, match=r"a\.run:1: expected the 6 columns of a TREC run"):
+        read_run(path, "trec")
+    path.write_text("query_id\tdoc_id\tscore\nq1\td1\t1\n")
+    with pytest.raises(DataError, match=r"a\.run:1: expected the 6 columns"):
+        read_run(path, "trec")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core.errors import ConfigError, DataError
+from askew.measures.borrowed import quiet_programs
 
 DOC_IDS = ["a", "b", "c", "d1", "d10", "d2", "é", "Z", "~"]
 
@@ -110,12 +111,19 @@ def test_whatever_a_provider_raises_and_says_is_one_clear_error(monkeypatch, cap
         subprocess.run(["sh", "-c", "echo first line >&2; echo second line >&2; exit 3"], check=True)
 
     monkeypatch.setattr(ir_measures, "iter_calc", breaks)
-    with pytest.raises(ConfigError, match=r"nDCG.*: first line$"):
+    with quiet_programs(), pytest.raises(DataError, match=r"nDCG.*: first line$"):
         values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "nDCG@10")
     monkeypatch.setattr(ir_measures, "iter_calc", lambda *_: {}["lost"])
-    with pytest.raises(ConfigError, match=r"nDCG.*: 'lost'$"):
+    with quiet_programs(), pytest.raises(DataError, match=r"nDCG.*: 'lost'$"):
         values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "nDCG@10")
     assert capfd.readouterr().err == ""
+
+
+def test_a_library_call_leaves_the_file_descriptors_of_its_caller_alone(monkeypatch):
+    turned = []
+    monkeypatch.setattr("os.dup2", lambda *ends: turned.append(ends))
+    assert values({"q": {"a": 1.0}}, {"q": {"a": 1}}, "nDCG@10") == {"q": {"nDCG@10": 1.0}}
+    assert turned == []
 
 
 def test_the_order_of_lines_and_of_queries_does_not_matter():

@@ -103,6 +103,22 @@ class TestRekabsaz2020:
         _, run = score(tmp_path, "rekabsaz2020", lines("7", 1), docs, ["ARaB(tc)@5", "FaiRR@5"])
         assert run["per_query"]["7"] == {"ARaB(tc)@5": 0.0, "FaiRR@5": 0.0}
 
+    @pytest.mark.parametrize("measure", ["FaiRR@4", "NFaiRR@4"])
+    def test_a_line_that_is_not_two_columns_is_unknown_to_fairr_where_the_original_crashes(self, tmp_path, measure):
+        docs, background = "1\tx\n2\n", lines("7", 1, 2)
+        with pytest.raises(DataError, match="'2' at rank 2"):
+            score(tmp_path, "rekabsaz2020", lines("7", 1, 2), docs, [measure], background=background)
+        report, run = score(
+            tmp_path, "rekabsaz2020", lines("7", 1, 2), docs, [measure], background=background, missing="skip"
+        )
+        assert run["per_query"]["7"][measure] == 1.0
+        assert any("1 lines are not two columns" in note for note in report.notes)
+        assert any("up to 1 ranked documents have no text" in note for note in report.notes)
+
+    def test_a_line_that_is_not_two_columns_can_be_an_empty_document_for_fairr_too(self, tmp_path):
+        _, run = score(tmp_path, "rekabsaz2020", lines("7", 1), "1\the\tx\n", ["FaiRR(malformed=zero)@4"])
+        assert run["per_query"]["7"]["FaiRR(malformed=zero)@4"] == 1.0
+
 
 class TestBigdeli2022:
     def test_arab_uses_the_large_list(self, tmp_path):

@@ -17,35 +17,34 @@ _MOST_UNITS = 5000
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over n queries, its interval, and how many queries had no value."""
+    """A mean over the n queries that have a value, and its interval."""
 
     mean: float
     low: float
     high: float
     n: int
-    absent: int = 0
 
 
 def mean_with_interval(values: Floats, seed: int = 0, level: float = 0.95) -> Mean:
     """The mean of the values that are there, with a bootstrap interval. The same seed gives the same interval."""
     present = values[~np.isnan(values)]
-    absent = len(values) - len(present)
     if len(present) == 0:
-        return Mean(float("nan"), float("nan"), float("nan"), 0, absent)
+        return Mean(float("nan"), float("nan"), float("nan"), 0)
     low, high = np.quantile(bootstrap_means(present, seed), [(1 - level) / 2, (1 + level) / 2])
     mean = float(present.mean())
     # Rounding in the last place must not put a constant outside its own interval.
-    return Mean(mean, min(float(low), mean), max(float(high), mean), len(present), absent)
+    return Mean(mean, min(float(low), mean), max(float(high), mean), len(present))
 
 
 def bootstrap_means(values: Floats, seed: int = 0) -> Floats:
     """The means of resampled queries."""
-    sums, sizes = _units(values, seed)
+    sums, sizes = units(values, seed)
     weights = _weights(len(sums), seed)
     return np.asarray((weights @ sums) / (weights @ sizes))
 
 
-def _units(values: Floats, seed: int) -> tuple[Floats, Floats]:
+def units(values: Floats, seed: int) -> tuple[Floats, Floats]:
+    """What is resampled: the queries, or where there are very many, the sums of random blocks; and their sizes."""
     if len(values) <= _MOST_UNITS:
         return values, np.ones(len(values))
     shuffled = np.random.default_rng([seed, 1]).permutation(values)

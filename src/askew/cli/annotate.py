@@ -3,49 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from askew.cli import options as o
+from askew.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from askew.stages.annotate import Needs
 
 
 def command(
     docs: Annotated[Path, typer.Argument(help="Documents: a file (TSV, JSON Lines, Parquet, gzip) or a folder.")],
-    lexicon: Annotated[str, typer.Option(help="A lexicon by name, or a .toml, .csv or .dic file.")] = "rekabsaz2020",
-    tokens: Annotated[str, typer.Option(help="Tokenizer: word, blank (as published) or seyedsalehi.")] = "word",
+    measures: Annotated[str | None, typer.Option(help="Count what these measures read.")] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="Count what this preset reads, in its way of reading.")
+    ] = None,
+    lexicon: Annotated[str | None, typer.Option(help="One count: a lexicon by name, or its file.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="One count: tokenizer, such as word or blank.")] = None,
     overlap: Annotated[
-        str, typer.Option(help="A term of several groups counts for: all of them, or the first.")
-    ] = "all",
+        str | None, typer.Option(help="One count: a term of several groups counts for all of them, or the first.")
+    ] = None,
     fields: o.Fields = None,
     store: o.StorePath = o.DEFAULT_STORE,
     as_json: o.AsJson = False,
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
-    The same command again does nothing; after an interruption it goes on where it was. askew measure
-    --store finds the counts by the content of the documents.
+    Counted is all that askew measure reads by default, or all that --measures or --preset read, so that measuring
+    reads no text any more. With --lexicon, --tokens or --overlap it is that one count. The same command again does
+    nothing; after an interruption it goes on where it was. askew measure --store finds the counts by the content of
+    the documents.
     """
     from askew.cli.render import Waiting, say, say_json
-    from askew.core.errors import ConfigError
     from askew.engine.store import Store
-    from askew.stages.annotate import Annotate, annotate
+    from askew.stages.annotate import annotate
 
-    if overlap not in ("all", "first"):
-        raise ConfigError(f"--overlap is all or first, found {overlap!r}")
-    with Waiting("counting words") as progress:
-        outcome = annotate(
-            docs,
-            Store(store),
-            Annotate(lexicon, tokens, overlap),
-            o.split_fields(fields),
-            lambda rows: progress(rows, 0),
-        )
-    manifest = outcome.manifest
-    folder = Store(store).folder(manifest.step, manifest.key)
+    needs = _needs(measures, preset, lexicon, tokens, overlap, o.split_fields(fields))
+    counts: list[dict[str, Any]] = []
+    for number, stage in enumerate(needs.stages, start=1):
+        label = f"counting words ({number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
+        with Waiting(label) as progress:
+            outcome = annotate(docs, Store(store), stage, needs.fields, progress, needs.published)
+        manifest = outcome.manifest
+        folder = Store(store).folder(manifest.step, manifest.key)
+        settings = manifest.settings
+        counts.append(
+            {
+                "lexicon": settings["lexicon"], "tokens": settings["tokens"], "overlap": settings["overlap"],
+                "folder": str(folder), "ran": outcome.ran, "rows": manifest.rows_out, "key": manifest.key,
+            }
+        )  # fmt: skip
+        if not as_json:
+            verb = "counted" if outcome.ran else "already counted:"
+            say(f"{verb} {manifest.rows_out:,} documents with {settings['lexicon']}, tokens {settings['tokens']}")
+            say(f"kept in {folder}")
     if as_json:
-        say_json({"folder": str(folder), "ran": outcome.ran, "rows": manifest.rows_out, "key": manifest.key})
-        return
-    verb = "counted" if outcome.ran else "already counted:"
-    say(f"{verb} {manifest.rows_out:,} documents with {manifest.settings['lexicon']}, tokens {tokens}")
-    say(f"kept in {folder}")
+        say_json({"counts": counts})
+
+
+def _needs(
+    measures: str | None, preset: str | None, lexicon: str | None, tokens: str | None, overlap: str | None,
+    fields: tuple[str, ...],
+) -> Needs:  # fmt: skip
+    from askew.stages.annotate import Annotate, Needs, needs_of
+
+    one = {"lexicon": lexicon, "tokens": tokens, "overlap": overlap}
+    given = {key: value for key, value in one.items() if value is not None}
+    if not given:
+        needs = needs_of(measures, preset, fields)
+        if not needs.stages:
+            raise ConfigError("--measures: none of these measures reads a count of words, so there is nothing to keep")
+        return needs
+    if measures is not None or preset is not None:
+        raise ConfigError(f"--{next(iter(given))} asks for one count: give it without --measures and --preset")
+    if overlap not in (None, "all", "first"):
+        raise ConfigError(f"--overlap is all or first, found {overlap!r}")
+    return Needs((Annotate(**given),), fields)

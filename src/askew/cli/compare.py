@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,10 @@ import typer
 
 from askew.cli import options as o
 from askew.core.errors import ConfigError
-from askew.core.measure import split_measures
+from askew.core.measure import Direction, split_measures
 
 if TYPE_CHECKING:
+    from askew.measures.catalogue import Asked
     from askew.stages.compare import CompareReport
 
 
@@ -48,15 +50,17 @@ def command(
     for lean. With --delta there is also a test that nothing is lost beyond it.
     """
     from askew.cli.render import Waiting, note, say_json
+    from askew.measures.borrowed import quiet_programs
     from askew.stages.compare import compare
 
     o.one_form(as_json, as_tsv)
-    with Waiting("counting words") as progress:
+    with quiet_programs(), Waiting("counting words") as progress:
+        testing = partial(progress, label="comparing")
         report = compare(
             old, new, docs, test=test, delta=_delta(delta), unpaired=unpaired, seed=seed, qrels=qrels, queries=queries,
             label=label, background=background, measures=measures, preset=preset, lexicon=lexicon, tokens=tokens,
             missing=missing, unjudged=unjudged, order=order, fields=o.split_fields(fields), run_format=run_format,
-            store=store, progress=progress,
+            store=store, progress=progress, testing=testing,
         )  # fmt: skip
     note(report.notes)
     if as_json:
@@ -86,7 +90,7 @@ def _print_tsv(report: CompareReport) -> None:
     from askew.cli.render import say_tsv
 
     names = ["n", "old", "new", "relative", "gain", "low", "high", "p", "p_holm", "effect", "helped", "hurt", "same"]
-    names += ["delta", "p_no_loss", "p_equivalent"]
+    names += ["delta", "p_no_loss", "p_no_loss_holm", "p_equivalent", "p_equivalent_holm"]
     say_tsv("measure", *names, "signature")
     for text, row in report.to_dict()["measures"].items():
         values = ["" if row[name] is None else repr(row[name]) for name in names]
@@ -94,23 +98,39 @@ def _print_tsv(report: CompareReport) -> None:
 
 
 def _print_table(report: CompareReport) -> None:
-    from askew.cli.render import number, p_value, print_tables
+    from askew.cli.render import number, p_value, print_tables, say
 
     rows = [report.results[a.text] for a in report.asked]
     columns: list[tuple[str, list[str]]] = [
         ("old", [number(r.old) for r in rows]),
         ("new", [number(r.new) for r in rows]),
-        ("change", ["-" if r.relative is None else f"{100 * r.relative:+.1f}%" for r in rows]),
+        ("change", [_change(a, report.results[a.text].relative) for a in report.asked]),
         ("gain [95%]", [f"{r.gain:+.4f}\n[{r.low:+.3f}, {r.high:+.3f}]" for r in rows]),
         ("p (Holm)", [p_value(report.p_holm[a.text]) for a in report.asked]),
         ("d", [number(r.effect, 2) for r in rows]),
         ("help/hurt/same", [f"{r.helped}/{r.hurt}/{r.same}" for r in rows]),
         ("n", [str(r.n) for r in rows]),
     ]
-    if any(r.delta is not None for r in rows):
-        columns.append(
-            ("no loss beyond", ["-" if r.delta is None else f"{r.delta:g}: p {p_value(r.p_no_loss)}" for r in rows])
-        )
-        columns.append(("equivalent", ["-" if r.delta is None else f"p {p_value(r.p_equivalent)}" for r in rows]))
-    title = f"old: {report.old}   new: {report.new}   (gain > 0: new is better)"
-    print_tables(title, "measure", [a.text for a in report.asked], columns)
+    print_tables(f"old: {report.old}   new: {report.new}", "measure", [a.text for a in report.asked], columns)
+    say("gain: how much better new is in the measure's own direction, mean over queries")
+    if report.p_no_loss_holm:
+        say("")
+        _print_no_loss(report)
+
+
+def _change(asked: Asked, relative: float | None) -> str:
+    """Relative to a mean in which leans to both sides cancel, a change would say nothing."""
+    return "-" if relative is None or asked.direction is Direction.ZERO else f"{100 * relative:+.1f}%"
+
+
+def _print_no_loss(report: CompareReport) -> None:
+    """Only the measures that have a delta."""
+    from askew.cli.render import p_value, print_tables
+
+    texts = list(report.p_no_loss_holm)
+    columns = [
+        ("delta", [f"{report.results[text].delta:g}" for text in texts]),
+        ("no loss: p (Holm)", [p_value(report.p_no_loss_holm[text]) for text in texts]),
+        ("equivalent: p (Holm)", [p_value(report.p_equivalent_holm[text]) for text in texts]),
+    ]
+    print_tables("is nothing lost beyond delta?", "measure", texts, columns)

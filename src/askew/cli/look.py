@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,29 +12,30 @@ import typer
 from askew.cli import options as o
 from askew.core.errors import UnknownName
 
-_LISTS = ("lexicons", "measures", "presets", "tokenizers", "plugins")
-_THINGS = ("lexicon", "measure", "preset", "store")
-
 
 def list_command(
-    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(_LISTS)}.")], as_json: o.AsJson = False
+    what: Annotated[str, typer.Argument(help="One of: lexicons, measures, presets, tokenizers, plugins.")],
+    as_json: o.AsJson = False,
 ) -> None:
     """List lexicons, measures, presets, tokenizers or plugins, a line each."""
     from askew.cli.render import print_rows, say_json
 
-    lists = {
-        "lexicons": _lexicons,
-        "measures": _measures,
-        "presets": _presets,
-        "tokenizers": _tokenizers,
-        "plugins": _plugins,
-    }
-    if what not in lists:
-        raise UnknownName("list", what, lists)
-    rows = lists[what]()
+    if what not in _LISTS:
+        raise UnknownName("list", what, _LISTS)
+    rows = _LISTS[what]()
     if as_json:
         say_json(rows)
         return
+    if what == "lexicons":
+        # Five columns would leave none of them room for a whole word.
+        rows = [
+            {
+                "name": row["name"],
+                "groups": row["groups"],
+                "title": f"{row['title']} ({row['language']}, {row['hash']})",
+            }
+            for row in rows
+        ]
     columns = [(key, [str(row[key]) for row in rows]) for key in rows[0] if key != "name"]
     print_rows("name", [row["name"] for row in rows], columns)
 
@@ -54,11 +56,20 @@ def _lexicons() -> list[dict[str, Any]]:
 def _measures() -> list[dict[str, Any]]:
     from askew.measures.catalogue import family_names, find_family
 
-    rows = []
+    rows: dict[Any, dict[str, Any]] = {}
+    others: dict[Any, list[str]] = {}
     for name in family_names(available=True):
         family = find_family(name)
-        rows.append({"name": name, "reads": ", ".join(sorted(family.reads)), "about": family.about})
-    return sorted(rows, key=lambda row: "judgements" in row["reads"])
+        # Another name with other defaults, such as SetRelP for SetP, is not the same measure.
+        what = (family.name, *((key, parameter.default) for key, parameter in family.parameters.items()))
+        reads = ", ".join(sorted(family.reads))
+        row = rows.setdefault(what, {"name": name, "also": "-", "reads": reads, "about": family.about})
+        others.setdefault(what, []).append(name)
+        if name == family.name:
+            row["name"] = name
+    for what, row in rows.items():
+        row["also"] = ", ".join(name for name in others[what] if name != row["name"]) or "-"
+    return sorted(rows.values(), key=lambda row: "judgements" in row["reads"])
 
 
 def _presets() -> list[dict[str, Any]]:
@@ -68,9 +79,10 @@ def _presets() -> list[dict[str, Any]]:
 
 
 def _tokenizers() -> list[dict[str, Any]]:
-    from askew.mentions.count import TOKENIZERS
+    from askew.plugins.registry import load, names
 
-    return [{"name": name, "about": (function.__doc__ or "").splitlines()[0]} for name, function in TOKENIZERS.items()]
+    about = {name: (load("tokenizer", name).__doc__ or "no description").splitlines()[0] for name in names("tokenizer")}
+    return [{"name": name, "about": text} for name, text in about.items()]
 
 
 def _plugins() -> list[dict[str, Any]]:
@@ -80,18 +92,26 @@ def _plugins() -> list[dict[str, Any]]:
     return [{"name": name, "kind": kind, "from": origin(kind, name)} for kind in KINDS for name in names(kind)]
 
 
+_LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "lexicons": _lexicons,
+    "measures": _measures,
+    "presets": _presets,
+    "tokenizers": _tokenizers,
+    "plugins": _plugins,
+}
+
+
 def show_command(
-    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(_THINGS)}.")],
+    what: Annotated[str, typer.Argument(help="One of: lexicon, measure, preset, store.")],
     name: Annotated[str, typer.Argument(help="Its name, file or folder.")],
     as_json: o.AsJson = False,
 ) -> None:
     """Show one lexicon with its terms, one measure with its parameters, one preset, or a store."""
     from askew.cli.render import say, say_json
 
-    things = {"lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "store": _show_store}
-    if what not in things:
-        raise UnknownName("thing to show", what, things)
-    facts = things[what](name)
+    if what not in _THINGS:
+        raise UnknownName("thing to show", what, _THINGS)
+    facts = _THINGS[what](name)
     if as_json:
         say_json(facts)
         return
@@ -136,7 +156,9 @@ def _show_measure(name: str) -> dict[str, Any]:
     described = {}
     for key, parameter in family.parameters.items():
         choices = f" [{', '.join(map(str, parameter.choices))}]" if parameter.choices else ""
-        described[key] = f"{'none' if parameter.default is None else parameter.default}{choices}: {parameter.about}"
+        described[key] = (
+            f"{'none' if parameter.default in (None, '') else parameter.default}{choices}: {parameter.about}"
+        )
     return {
         "measure": name, "about": family.about, "reads": sorted(family.reads), "better": asked.direction.value,
         "signature": asked.signature, "parameters": described,
@@ -171,3 +193,11 @@ def _show_store(name: str) -> dict[str, Any]:
         for m in store.steps()
     }
     return {"store": name, "finished steps": finished, "unfinished steps": store.unfinished()}
+
+
+_THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "lexicon": _show_lexicon,
+    "measure": _show_measure,
+    "preset": _show_preset,
+    "store": _show_store,
+}

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from askew import __version__
-from askew.cli import annotate, compare, demo, look, measure
+from askew.cli import annotate, compare, demo, look, measure, retrieve
 from askew.cli.render import say
 from askew.core.errors import AskewError
 
@@ -32,6 +32,8 @@ app = typer.Typer(
 app.command("measure")(measure.command)
 app.command("compare")(compare.command)
 app.command("annotate")(annotate.command)
+app.command("index")(retrieve.index_command)
+app.command("search")(retrieve.search_command)
 app.command("demo")(demo.command)
 app.command("list")(look.list_command)
 app.command("show")(look.show_command)
@@ -71,7 +73,8 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except _CannotRead as error:
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort):
-        say("askew: interrupted; what is finished is kept, the same command goes on from there", err=True)
+        kept = "; what is finished is kept, the same command goes on from there" if "annotate" in arguments[:1] else ""
+        say(f"askew: interrupted{kept}", err=True)
         return 130
     except OSError as error:
         return _cannot_read_or_write(error)

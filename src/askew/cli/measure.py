@@ -42,10 +42,11 @@ def command(
     Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
     """
     from askew.cli.render import Waiting, note
+    from askew.measures.borrowed import quiet_programs
     from askew.stages.measure import measure
 
     o.one_form(as_json, as_tsv)
-    with Waiting("counting words") as progress:
+    with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
             list(runs), docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
             preset=preset, lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged, order=order,

@@ -150,27 +150,28 @@ class Waiting:
         self.bar: Any = None
         self.task: Any = None
 
-    def __enter__(self) -> Callable[[int, int], None]:
+    def __enter__(self) -> Callable[..., None]:
         return self.advance
 
-    def advance(self, done: int, total: int) -> None:
-        """So much is done."""
+    def advance(self, done: int, total: int, label: str | None = None) -> None:
+        """So much is done, of so much in all (0 if unknown); a label says that something else has begun."""
         if self.bar is None:
             if time.monotonic() - self.started < _SLOW or not sys.stderr.isatty():
                 return
             self._show()
-        self.bar.update(self.task, completed=done, total=total or None)
+        amount = f"{100 * done // total:>3}%" if total else f"{done:,}"
+        self.bar.update(self.task, completed=done, total=total or None, description=label or self.label, amount=amount)
 
     def _show(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         bar: Any = Progress(
-            TextColumn(self.label), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn(),
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"), TimeRemainingColumn(),
             console=Console(stderr=True), transient=True,
         )  # fmt: skip
         bar.start()
-        self.bar, self.task = bar, bar.add_task(self.label, total=None)
+        self.bar, self.task = bar, bar.add_task(self.label, total=None, amount="")
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:

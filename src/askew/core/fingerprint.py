@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,3 @@ def digest_file(path: Path) -> str:
         while block := file.read(_BLOCK):
             sha.update(block)
     return sha.hexdigest()
-
-
-def digest_files(paths: Iterable[Path]) -> str:
-    """One digest for several files in order; their names and places do not matter."""
-    return fingerprint([digest_file(path) for path in paths], length=32)

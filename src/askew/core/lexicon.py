@@ -49,8 +49,11 @@ class Lexicon:
 
     @cached_property
     def hash(self) -> str:
-        """Names the content: the terms of each group, whatever their order in the file."""
-        return fingerprint({group: list(terms) for group, terms in self.groups.items()}, length=12)
+        """Names the content: the groups in their order, and their terms, whatever the order of those in the file.
+
+        The order of the groups decides which is taken from which, and whose a shared term is.
+        """
+        return fingerprint([[group, list(terms)] for group, terms in self.groups.items()], length=12)
 
     @property
     def id(self) -> str:

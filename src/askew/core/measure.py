@@ -9,11 +9,18 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from askew.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 Value = str | int | float | bool
+# One score, or the scores of many queries at once.
+Scores = TypeVar("Scores", float, "npt.NDArray[np.float64]")
 
 # Programs behind measures keep whole numbers in 32 bits; a larger one would come out as another number.
 LARGEST = 2**31 - 1
@@ -31,8 +38,8 @@ class Direction(enum.Enum):
     DOWN = "down"
     ZERO = "zero"
 
-    def gain(self, old: float, new: float) -> float:
-        """How much better ``new`` is than ``old``; positive is better, whatever the direction."""
+    def gain(self, old: Scores, new: Scores) -> Scores:
+        """How much better ``new`` is than ``old``, of one score or of each of many; positive is better."""
         if self is Direction.UP:
             return new - old
         if self is Direction.DOWN:
@@ -47,7 +54,7 @@ class Measure:
     name: str
     params: tuple[tuple[str, Value], ...] = ()
     cutoff: int | None = None
-    positional: tuple[Value, ...] = field(default=(), compare=False, repr=False)
+    positional: tuple[Value, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Measure:
@@ -55,7 +62,7 @@ class Measure:
         return _Parser(text.strip()).measure()
 
     def __str__(self) -> str:
-        inner = ",".join(f"{key}={_show(value)}" for key, value in self.params)
+        inner = ",".join([*map(_show, self.positional), *(f"{key}={_show(value)}" for key, value in self.params)])
         cut = "" if self.cutoff is None else f"@{self.cutoff}"
         return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
 

@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -67,6 +69,15 @@ class Rankings:
         docs = self.docs[np.repeat(self.offsets[:-1][rows], lengths) + within]
         return Rankings(self.query_ids.take(pa.array(rows)), offsets, docs, self.may_repeat)
 
+    def fingerprint(self, doc_ids: pa.Array) -> str:
+        """Names the content: which documents, for which queries, in which order."""
+        sha = hashlib.sha256(self.offsets.tobytes())
+        for ids in (self.query_ids, doc_ids.take(pa.array(self.docs))):
+            # The lengths keep two ids apart that together read like two others.
+            sha.update(pc.binary_length(ids).to_numpy().tobytes())
+            sha.update("".join(ids.to_pylist()).encode())
+        return sha.hexdigest()[:12]
+
     def parts(self) -> Iterator[tuple[slice, Rankings]]:
         """The rankings some thousand queries at a time, each part with the rows it covers."""
         for start in range(0, len(self), _PART):
@@ -97,4 +108,7 @@ class Rankings:
 
 def order_by_score(query: Ints, score: Floats, doc_id_rank: Ints) -> Ints:
     """The order of run lines under the rule ``score``; ``doc_id_rank`` ranks document ids by their bytes."""
-    return np.lexsort((-doc_id_rank, -score.astype(np.float32), query)).astype(np.int64)
+    # A score beyond 32 bits is infinite there, as it is for trec_eval: nothing to warn of.
+    with np.errstate(over="ignore"):
+        compared = -score.astype(np.float32)
+    return np.lexsort((-doc_id_rank, compared, query)).astype(np.int64)

@@ -13,7 +13,7 @@ RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", p
 
 
 def mentions_schema(groups: tuple[str, ...]) -> pa.Schema:
-    """Mentions: one dense count per group, and the number of tokens."""
+    """Mentions: one dense count per group, and the number of tokens (-1: the line of the document was malformed)."""
     counts = [(f"mentions_{group}", pa.int32()) for group in groups]
     return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts])
 

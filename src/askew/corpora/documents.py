@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.tables import DOCUMENTS
-from askew.corpora.files import check_file, decode_block, line_blocks, suffix_of
+from askew.corpora.files import Meter, check_file, decode_block, line_blocks, suffix_of
 from askew.corpora.jsonl import json_id, json_rows, json_text
-from askew.corpora.lines import listing, shown
-from askew.corpora.parquet import id_column, parquet_batches, parquet_names, text_column
+from askew.corpora.lines import listing, no_value, shown
+from askew.corpora.parquet import id_column, parquet_batches, parquet_names, parquet_rows, text_column
 
 _ID_NAMES = ("doc_id", "docid", "docno", "id", "_id", "pid")
 _TEXT_NAMES = ("text", "contents", "content", "body", "passage")
@@ -45,35 +45,60 @@ def document_files(path: Path) -> list[Path]:
     return files
 
 
-def read_documents(path: Path, fields: tuple[str, ...] = (), published: bool = False) -> Iterator[pa.Table]:
+def bytes_of(path: Path) -> int:
+    """How large the files of a collection are, as they lie on the disk."""
+    return sum(file.stat().st_size for file in document_files(path))
+
+
+def read_documents(
+    path: Path, fields: tuple[str, ...] = (), published: bool = False, meter: Meter | None = None
+) -> Iterator[pa.Table]:
     """Batches of (doc_id, text). ``fields`` names the parts that make up the text, joined by a blank.
 
-    ``published`` follows the published scripts: a TSV line that is not exactly two columns is a
-    document with an empty text.
+    ``published`` follows the published scripts: a TSV line that is not exactly two columns is a document all the same,
+    whose text is null. ``meter`` is told how far the files are read.
     """
     found = 0
+    meter = meter or Meter()
     for file in document_files(path):
-        for ids, texts in _read_file(file, fields, published):
+        for ids, texts in _read_file(file, fields, published, meter):
             found += len(ids)
-            yield pa.table([ids.cast(pa.string()), texts.cast(pa.large_string())], schema=DOCUMENTS)
+            yield _as_documents(ids, texts)
+        meter.next_file()
     if not found:
         raise DataError(f"documents {path}: there are no documents in it; expected at least one id with its text")
 
 
-def _read_file(path: Path, fields: tuple[str, ...], published: bool) -> Iterator[tuple[pa.Array, pa.Array]]:
+def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> pa.Table:
+    """Documents that are a table already, with the same checks; ``path`` is only its name."""
+    id_name, names = _id_and_names(table.column_names, path, fields)
+    ids, texts = id_column(table, id_name, path, "documents"), [text_column(table, n, path, "documents") for n in names]
+    if len(texts) == 1 and texts[0].null_count:
+        row = pc.index(pc.is_null(texts[0]), True).as_py() + 1
+        raise no_value(path, row, names[0])
+    return _as_documents(ids, _joined(texts))
+
+
+def _as_documents(ids: pa.Array, texts: pa.Array) -> pa.Table:
+    return pa.table([ids.cast(pa.string()), texts.cast(pa.large_string())], schema=DOCUMENTS)
+
+
+def _read_file(
+    path: Path, fields: tuple[str, ...], published: bool, meter: Meter
+) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Ids and texts of one file, never none of them."""
     form = _ENDINGS.get(suffix_of(path), "tsv")
     if form == "parquet":
-        return _read_parquet(path, fields)
+        return _read_parquet(path, fields, meter)
     if form == "jsonl":
-        return _read_jsonl(path, fields)
+        return _read_jsonl(path, fields, meter)
     if fields:
         raise ConfigError(f"documents {path}: a TSV file has no named fields; --fields is for JSON Lines and Parquet")
-    return _read_published(path) if published else _read_tsv(path)
+    return _read_published(path, meter) if published else _read_tsv(path, meter)
 
 
-def _read_tsv(path: Path) -> Iterator[tuple[pa.Array, pa.Array]]:
-    for first_line, block in line_blocks(path):
+def _read_tsv(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for first_line, block in line_blocks(path, meter=meter):
         lines = _lines(path, first_line, block)
         tabs = pc.count_substring(lines, "\t")
         numbers = None
@@ -120,20 +145,21 @@ def _check_ids(path: Path, first_line: int, ids: pa.Array, numbers: pa.Array | N
         raise DataError(f"{place(path, first_line + at)}: the document has no id; expected document id, TAB, text")
 
 
-def _read_published(path: Path) -> Iterator[tuple[pa.Array, pa.Array]]:
-    for first_line, block in line_blocks(path):
-        ids, texts = [], []
+def _read_published(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for first_line, block in line_blocks(path, meter=meter):
+        ids: list[str] = []
+        texts: list[str | None] = []
         for line in decode_block(path, first_line, block).split("\n"):
             fields = line.strip().split("\t")
             if fields[0]:
                 ids.append(fields[0])
-                texts.append(fields[1] if len(fields) == 2 else "")
+                texts.append(fields[1] if len(fields) == 2 else None)
         if ids:
             yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
 
 
-def _read_jsonl(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[pa.Array, pa.Array]]:
-    for first_line, block in line_blocks(path):
+def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for first_line, block in line_blocks(path, meter=meter):
         ids, texts = [], []
         text = decode_block(path, first_line, block)
         for number, row in json_rows(text, path, "an object with doc_id and text", first_line):
@@ -159,17 +185,24 @@ def _names(found: Container[str], fields: tuple[str, ...]) -> tuple[str | None, 
     return id_name, fields or tuple(name for name in _TEXT_NAMES if name in found)[:1]
 
 
-def _read_parquet(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[pa.Array, pa.Array]]:
-    found = parquet_names(path, "documents")
+def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     id_name, names = _names(found, fields)
     if id_name is None or not names or any(name not in found for name in names):
         wanted = ", ".join(fields) if fields else "text"
         raise DataError(f"documents {path}: expected doc_id and {wanted} columns; found {listing(found)}")
+    return id_name, names
+
+
+def _read_parquet(path: Path, fields: tuple[str, ...], meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+    id_name, names = _id_and_names(parquet_names(path, "documents"), path, fields)
+    size, rows = path.stat().st_size, parquet_rows(path, "documents")
     row = 1
     for batch in parquet_batches(path, "documents", list(dict.fromkeys([id_name, *names]))):
         ids = id_column(batch, id_name, path, "documents", row)
         yield ids, _joined([text_column(batch, name, path, "documents") for name in names])
         row += batch.num_rows
+        # Which bytes were read is not told; the rows are as good a measure of how far it is.
+        meter.position = size * (row - 1) // max(rows, 1)
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:

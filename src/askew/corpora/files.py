@@ -8,6 +8,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,23 @@ from askew.core.errors import DataError, place
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 24
+
+
+@dataclass
+class Meter:
+    """How many bytes of some files have been read, as they lie on the disk: of a gzip file the packed ones."""
+
+    finished: int = 0
+    position: int = 0
+
+    @property
+    def done(self) -> int:
+        """All bytes so far."""
+        return self.finished + self.position
+
+    def next_file(self) -> None:
+        """The file at hand is read."""
+        self.finished, self.position = self.done, 0
 
 
 def check_file(path: Path, what: str) -> Path:
@@ -32,15 +50,15 @@ def check_file(path: Path, what: str) -> Path:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
-    """The bytes of a file, unpacked when it is gzip (known by its first bytes, not by its name)."""
+def open_bytes(path: Path) -> Iterator[tuple[io.BufferedIOBase, io.BufferedReader]]:
+    """The bytes of a file, unpacked when it is gzip (known by its first bytes, not its name); and the file itself."""
     with path.open("rb") as file:
         # Looking ahead instead of going back lets a pipe be read as well.
         if file.peek(2)[:2] == _GZIP_MAGIC:
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked
+                yield unpacked, file
         else:
-            yield file
+            yield file, file
 
 
 def read_text(path: Path, what: str) -> str:
@@ -51,25 +69,31 @@ def read_text(path: Path, what: str) -> str:
     return decode_block(path, 1, data)
 
 
-def blocks(path: Path, size: int = _BLOCK) -> Iterator[bytes]:
+def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[bytes]:
     """The file in blocks, without a byte-order mark."""
     try:
-        with open_bytes(path) as file:
+        with open_bytes(path) as (unpacked, file):
             # The first block is never shorter than the mark, or the mark would be missed.
-            yield file.read(max(size, len(_BOM))).removeprefix(_BOM)
-            while block := file.read(size):
+            block = unpacked.read(max(size, len(_BOM))).removeprefix(_BOM)
+            while True:
+                # A pipe has no place in it to tell.
+                if meter is not None and file.seekable():
+                    meter.position = file.tell()
                 yield block
+                block = unpacked.read(size)
+                if not block:
+                    return
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: the gzip file is damaged or cut short ({error}); fetch or pack it again") from None
     except OSError as error:
         raise DataError(f"{path}: the file cannot be read ({error.strerror or error})") from None
 
 
-def line_blocks(path: Path, size: int = _BLOCK) -> Iterator[tuple[int, bytes]]:
+def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[tuple[int, bytes]]:
     """Whole lines, many at a time, each block with the number of its first line. Memory stays flat."""
     waiting: list[bytes] = []
     line = 1
-    for block in blocks(path, size):
+    for block in blocks(path, size, meter):
         cut = block.rfind(b"\n") + 1
         if cut:
             whole = b"".join([*waiting, block[:cut]])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 
 from askew.core.errors import DataError, place
 from askew.corpora.files import check_file, read_text, suffix_of
@@ -41,6 +42,15 @@ def read_judgements(path: Path) -> QrelsFile:
     else:
         text = read_text(path, "judgements")
         rows = _json(text, path) if suffix_of(path) in (".jsonl", ".ndjson") else _columns(text, path)
+    return _checked(rows, path)
+
+
+def judgements_of(table: pa.Table, path: Path) -> QrelsFile:
+    """Judgements that are a table already, with the same checks; ``path`` is only its name."""
+    return _checked(_table(table, path), path)
+
+
+def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
     frame = pl.DataFrame(list(rows), schema=_SCHEMA, orient="row")
     if frame.height == 0:
         raise DataError(f"judgements {path}: the file has no judgements; expected query iteration document relevance")
@@ -103,11 +113,19 @@ def _json(text: str, path: Path) -> Iterator[Row]:
 
 def _parquet(path: Path) -> Iterator[Row]:
     found = parquet_names(path, "judgements")
+    _check_names(found, path)
+    return _table(parquet_table(path, "judgements", list(_NAMES)), path)
+
+
+def _check_names(found: list[str], path: Path) -> None:
     if any(name not in found for name in _NAMES):
         raise DataError(
-            f"judgements {path}: expected {', '.join(_NAMES)} in Parquet; found the columns {listing(found)}"
+            f"judgements {path}: expected the columns {', '.join(_NAMES)}; found the columns {listing(found)}"
         )
-    table = parquet_table(path, "judgements", list(_NAMES))
+
+
+def _table(table: pa.Table, path: Path) -> Iterator[Row]:
+    _check_names(table.column_names, path)
     queries, docs = (id_column(table, name, path, "judgements").to_pylist() for name in _NAMES[:2])
     grades = table["relevance"].to_pylist()
     for number, (query, doc, grade) in enumerate(zip(queries, docs, grades, strict=True), start=1):

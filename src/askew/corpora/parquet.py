@@ -36,6 +36,12 @@ def parquet_names(path: Path, what: str) -> list[str]:
         return names
 
 
+def parquet_rows(path: Path, what: str) -> int:
+    """How many rows there are."""
+    with _opened(path, what) as file:
+        return int(file.metadata.num_rows)
+
+
 def parquet_table(path: Path, what: str, names: list[str]) -> pa.Table:
     """These columns, whole."""
     with _opened(path, what) as file:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
+import pyarrow as pa
 
 from askew.core.errors import DataError, place
 from askew.corpora.jsonl import json_id, json_rows
@@ -44,14 +45,17 @@ class _Names(NamedTuple):
     is_rank: bool
 
 
-def read_lines(text: str, path: Path) -> pl.DataFrame:
-    """TREC's six columns, three columns, or columns named by a header; which of them the first line says."""
+def read_lines(text: str, path: Path, only_trec: bool = False) -> pl.DataFrame:
+    """TREC's six columns, three columns, or columns named by a header; which of them the first line says.
+
+    ``only_trec``: nothing but the six columns will do.
+    """
     number, after, first = first_line(text) or (1, len(text), "")
-    if _is_header(first):
+    if _is_header(first) and not only_trec:
         return _named(text[after:], path, first, number + 1)
     # Six columns go first: blanks and TABs may be mixed in a TREC run.
     width = 6 if len(words(first)) == 6 else len(split_columns(first, (3, 6)))
-    if width not in (3, 6):
+    if width not in ((6,) if only_trec else (3, 6)):
         raise _wrong_width(path, number, width, first)
     separator = "\t" if "\t" in first else " "
     odd = any(other in text for other in WHITE if other not in (separator, "\n"))
@@ -197,7 +201,12 @@ def _json_number(value: object) -> str | None:
 def read_parquet(path: Path) -> pl.DataFrame:
     """Parquet with the columns query_id, doc_id and score (or rank)."""
     names = _find_names(parquet_names(path, "run"), path)
-    table = parquet_table(path, "run", list(names[:3]))
+    return read_table(parquet_table(path, "run", list(names[:3])), path)
+
+
+def read_table(table: pa.Table, path: Path) -> pl.DataFrame:
+    """A table with the columns query_id, doc_id and score (or rank), from a file or from memory."""
+    names = _find_names(table.column_names, path)
     value = pl.Series(pl.from_arrow(table[names.value]))
     if not (value.dtype.is_numeric() or value.dtype in (pl.String, pl.Categorical, pl.Null)):
         raise DataError(f"run {path}: expected numbers in the column {names.value}, found {value.dtype}")

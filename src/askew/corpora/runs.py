@@ -8,13 +8,15 @@ from operator import itemgetter
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
 from askew.corpora.files import check_file, read_text, suffix_of
 from askew.corpora.lines import first_line
-from askew.corpora.run_forms import read_json, read_lines, read_parquet, trec_columns
+from askew.corpora.run_forms import read_json, read_lines, read_parquet, read_table, trec_columns
 
 FORMATS = ("auto", "trec", "tsv", "jsonl", "parquet")
+_ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 @dataclass
@@ -40,7 +42,8 @@ def read_run(path: Path, form: str = "auto", published: bool = False) -> RunFile
         if published:
             run = _read_published(text, path)
         else:
-            run = RunFile(path.name, read_json(text, path) if form == "jsonl" else read_lines(text, path))
+            lines = read_json(text, path) if form == "jsonl" else read_lines(text, path, form == "trec")
+            run = RunFile(path.name, lines)
     if run.lines.height == 0:
         raise _empty(path)
     if not published:
@@ -53,7 +56,14 @@ def _form(path: Path, form: str) -> str:
         raise ConfigError(f"run format {form!r}: expected one of {', '.join(FORMATS)}")
     if form != "auto":
         return form
-    return {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".tsv": "tsv"}.get(suffix_of(path), "trec")
+    return _ENDINGS.get(suffix_of(path), "lines")
+
+
+def run_of(table: pa.Table, path: Path) -> RunFile:
+    """A run that is a table already, with the same checks; ``path`` is only its name."""
+    lines = read_table(table, path)
+    _check_repeats(lines, path)
+    return RunFile(path.name, lines)
 
 
 def _empty(path: Path) -> DataError:

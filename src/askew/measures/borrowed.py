@@ -6,6 +6,7 @@ Whatever goes wrong in one of its many providers comes out as one line that name
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import sys
 import tempfile
@@ -14,10 +15,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from askew.core.errors import ConfigError
+from askew.core.errors import AskewError, ConfigError, DataError
 from askew.core.measure import LARGEST, Measure
 from askew.core.ranking import Floats, Rankings
 from askew.plugins.kinds import Judged, Parameter
+
+_holds_back = contextvars.ContextVar("holds_back", default=False)
 
 
 def ir_measures() -> Any:
@@ -33,7 +36,9 @@ def own_parameters(found: Any) -> dict[str, Parameter]:
     for key, info in found.SUPPORTED_PARAMS.items():
         if key == found.AT_PARAM:
             continue
-        default = info.default if isinstance(info.default, str | int | float | bool) else None
+        # Another name may stand for a measure with a parameter set: SetRelP is SetP(relative=True).
+        given = found.params.get(key, info.default)
+        default = given if isinstance(given, str | int | float | bool) else None
         about = str(info.desc or "")
         if info.dtype is int:
             own[key] = Parameter(default, about, number="whole", least=-LARGEST, most=LARGEST)
@@ -75,7 +80,7 @@ def check_computable(measure: Measure, own: Measure) -> None:
     for key, info in found.SUPPORTED_PARAMS.items():
         if info.required and key != "cutoff" and own.param(key) is None:
             raise ConfigError(f"measure {measure.name}: it needs the parameter {key} ({info.desc or 'a value'})")
-    with _one_line(measure, own):
+    with _one_line(measure, own, ConfigError):
         asked = _as_theirs(own)
         could = [provider for provider in ir_measures().DefaultPipeline.providers if provider.supports(asked)]
         there = any(provider.is_available() for provider in could)
@@ -98,7 +103,7 @@ def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judged) 
     Queries and documents go by their numbers: some providers write them to files and take only numbers back.
     """
     values = np.zeros(len(rankings))
-    with _one_line(measure, own):
+    with _one_line(measure, own, DataError):
         for metric in ir_measures().iter_calc([_as_theirs(own)], _qrels(rankings, judged), _run(rankings)):
             # Some providers also give the mean of all queries, under a name.
             if metric.query_id.isdecimal() and 1 <= int(metric.query_id) <= len(rankings):
@@ -115,8 +120,8 @@ def _as_theirs(own: Measure) -> Any:
 
 
 @contextlib.contextmanager
-def _one_line(measure: Measure, own: Measure) -> Iterator[None]:
-    """Whatever a provider raises, and what a program it starts says on stderr, as one ConfigError."""
+def _one_line(measure: Measure, own: Measure, fault: type[AskewError]) -> Iterator[None]:
+    """Whatever a provider raises, and what a program it starts says on stderr, as one error."""
     with tempfile.TemporaryFile() as said:
         try:
             with _stderr_to(said):
@@ -127,18 +132,34 @@ def _one_line(measure: Measure, own: Measure) -> Iterator[None]:
             said.seek(0)
             lines = [*said.read().decode(errors="replace").splitlines(), *str(error).splitlines()]
             why = next((line.strip() for line in lines if line.strip()), type(error).__name__)
-            raise ConfigError(f"measure {own}: ir_measures cannot compute {measure.name}: {why}") from error
+            raise fault(f"measure {own}: ir_measures cannot compute {measure.name}: {why}") from error
         said.seek(0)
         if left := said.read():
             sys.stderr.write(left.decode(errors="replace"))
 
 
 @contextlib.contextmanager
+def quiet_programs() -> Iterator[None]:
+    """Within this, what programs behind measures say on stderr is held back, and told only when they fail.
+
+    For the command line, which owns the process. A library call leaves the file descriptors of its caller alone: other
+    threads write to them.
+    """
+    token = _holds_back.set(True)
+    try:
+        yield
+    finally:
+        _holds_back.reset(token)
+
+
+@contextlib.contextmanager
 def _stderr_to(file: IO[bytes]) -> Iterator[None]:
     """Programs write to the file descriptor, not to sys.stderr."""
     try:
-        before = os.dup(2)
+        before = os.dup(2) if _holds_back.get() else None
     except OSError:  # there is no stderr to turn
+        before = None
+    if before is None:
         yield
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from askew.core.errors import ConfigError, UnknownName
-from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import Direction, Measure, Value
 from askew.measures.borrowed import effectiveness_names
 from askew.measures.common import pick_groups
@@ -21,6 +22,9 @@ from askew.plugins.kinds import MeasureFamily
 
 _PRESETS = Path(__file__).parent.parent / "data" / "presets.toml"
 ALIASES = {"LIWC": "LexiconShare"}
+# How a signature names a background run; what follows is the fingerprint of its content.
+_RUN = "run@"
+_LEXICON_ID = re.compile(r".+@[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,23 @@ class Asked:
     text: str
     measure: Measure
     family: MeasureFamily
+    background: str = ""
 
     @property
     def signature(self) -> str:
-        """The full text: two numbers with the same signature are comparable."""
-        return str(self.measure)
+        """The full text: two numbers with the same signature are comparable.
+
+        ``background`` names the background run by its content, once it is read.
+        """
+        unread = self.family.unread(self.measure) if hasattr(self.family, "unread") else ()
+        shown = {key: value for key, value in self.measure.params if key not in unread and not self._goes_without(key)}
+        if self.background and shown.get("background") == "run":
+            shown["background"] = f"{_RUN}{self.background}"
+        return str(self.measure.with_params(shown))
+
+    def _goes_without(self, key: str) -> bool:
+        parameter = self.family.parameters[key]
+        return parameter.quiet and self.measure.param(key) == parameter.default
 
     @property
     def direction(self) -> Direction:
@@ -77,7 +93,10 @@ class Asked:
 
 @dataclass
 class Catalogue:
-    """Completes measures. ``overrides`` are the command's options; the measure's own text wins over them."""
+    """Completes measures. ``overrides`` are the command's options; the measure's own text wins over them.
+
+    ``lexicons`` are those at hand, by their ids: a measure that names one of them gets it, whatever its file is called.
+    """
 
     preset: Preset | None = None
     overrides: Mapping[str, Value] = field(default_factory=dict)
@@ -95,15 +114,22 @@ class Catalogue:
         family = find_family(measure.name)
         own = _named(measure, family)
         defaults = {key: parameter.default for key, parameter in family.parameters.items()}
-        from_preset = dict(self.preset.defaults.get(family.name, {})) if self.preset else {}
-        if self.preset and "judgements" in family.reads:
-            from_preset = {**self.preset.defaults.get("effectiveness", {}), **from_preset}
         overrides = {key: value for key, value in self.overrides.items() if key in family.parameters}
-        params = {**defaults, **from_preset, **overrides, **own}
+        params = {**defaults, **self._from_preset(family), **overrides, **own}
         self._check(text, params, family)
         filled = {key: value for key, value in params.items() if value is not None}
         complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
         return Asked(text, complete, family)
+
+    def _from_preset(self, family: MeasureFamily) -> dict[str, Value]:
+        if self.preset is None:
+            return {}
+        found = dict(self.preset.defaults.get(family.name, {}))
+        if "judgements" in family.reads:
+            found = {**self.preset.defaults.get("effectiveness", {}), **found}
+        if self.preset.published_reading and "reading" in family.parameters:
+            found["reading"] = "published"
+        return found
 
     def _check(self, text: str, params: Mapping[str, Value | None], family: MeasureFamily) -> None:
         for key, value in params.items():
@@ -112,12 +138,16 @@ class Catalogue:
             expected = "" if value is None else family.parameters[key].expected(value)
             if expected:
                 raise ConfigError(f"measure {text}: {key} must be {expected}; found {value!r}")
+        if "mentions" in family.reads and "tokens" in params:
+            known = registry.names("tokenizer")
+            if params["tokens"] not in known:
+                raise UnknownName("tokenizer", str(params["tokens"]), known, f"measure {text}")
 
     def _with_lexicon(self, family: MeasureFamily, params: dict[str, Value]) -> dict[str, Value]:
         """Name the lexicon by its content, and the groups by their names."""
         if "lexicon" not in params:
             return params
-        lexicon = load_lexicon(str(params["lexicon"]))
+        lexicon = self._lexicon(str(params["lexicon"]))
         self.lexicons[lexicon.id] = lexicon
         complete: dict[str, Value] = {**params, "lexicon": lexicon.id}
         # The default tells how a family writes its groups; a plugin may have its own way.
@@ -133,6 +163,14 @@ class Catalogue:
                 if group not in lexicon.group_names:
                     raise UnknownName("group", group, lexicon.group_names, f"measure {family.name}")
         return complete
+
+    def _lexicon(self, text: str) -> Lexicon:
+        if text in self.lexicons:
+            return self.lexicons[text]
+        if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
+            given = str(self.overrides.get("lexicon", "none"))
+            raise DataError(f"lexicon {text!r} was asked for: give its file with --lexicon; given: {given}")
+        return load_lexicon(text)
 
 
 class UnknownMeasure(UnknownName):
@@ -171,4 +209,6 @@ def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:
         if key in named:
             raise ConfigError(f"measure {measure.name}: the parameter {key!r} is given twice")
         named[key] = value
+    if str(named.get("background", "")).startswith(_RUN):
+        named["background"] = "run"
     return named

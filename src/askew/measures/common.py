@@ -11,7 +11,12 @@ from askew.core.ranking import ORDERS, Floats, Rankings
 from askew.plugins.kinds import DocMentions, Inputs, Parameter
 
 MISSING = ("error", "zero", "drop", "skip")
-
+READING = Parameter(
+    "strict",
+    "how files are read: what cannot be understood is an error, or as the published scripts read",
+    ("strict", "published"),
+    quiet=True,
+)
 
 # More decimals than a 64-bit number has would only add noise.
 MOST_DIGITS = 15
@@ -32,6 +37,10 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         ),
         "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
         "digits": DIGITS,
+        "reading": READING,
+        "fields": Parameter(
+            "", "the fields that make up a text, such as title+text; by default the one that holds the text", quiet=True
+        ),
     }
 
 
@@ -57,6 +66,27 @@ def rounded(measure: Measure, values: Floats) -> Floats:
 def mentions_for(measure: Measure, inputs: Inputs) -> DocMentions:
     """The mentions a measure asks for."""
     return inputs.mentions(text(measure, "lexicon"), text(measure, "tokens"), text(measure, "overlap"))
+
+
+def known_to(measure: Measure, mentions: DocMentions) -> npt.NDArray[np.bool_]:
+    """Which documents have a text, as this measure sees it."""
+    if mentions.malformed is None or measure.param("malformed") != "missing":
+        return mentions.known
+    return mentions.known & ~mentions.malformed
+
+
+def documents_read(measure: Measure, inputs: Inputs) -> npt.NDArray[np.bool_]:
+    """Which documents a measure of lean looks up the texts of, those of its background included."""
+    background = measure.param("background")
+    whole = background == "self" or measure.param("missing") == "drop"
+    order = text(measure, "order")
+    read = np.zeros(len(inputs.doc_ids), np.bool_)
+    read[inputs.ranked(order).cut(None if whole else measure.cutoff).docs] = True
+    run = inputs.background_ranked(order) if background == "run" else None
+    if run is not None:
+        depth = measure.param("depth")
+        read[run.cut(None if depth is None else int(number(measure, "depth"))).docs] = True
+    return read
 
 
 def with_texts(

@@ -1,4 +1,4 @@
-"""Effectiveness: every measure of ir_measures, and RR and AP also by a columnar path for large jobs.
+"""Effectiveness: measures of ir_measures, and RR and AP also by a columnar path for large jobs.
 
 All of them see the ranking under askew's order rule. ir_measures' own providers break ties in three
 different ways; here tied documents are put in order before any of them looks.
@@ -15,15 +15,16 @@ from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import LARGEST, Direction, Measure
 from askew.core.ranking import ORDERS, Floats, Ints, Rankings
 from askew.measures.borrowed import check_computable, compute, effectiveness_names, ir_measures, own_parameters
-from askew.measures.common import DIGITS, number, rounded, text
+from askew.measures.common import DIGITS, READING, number, rounded, text
 from askew.plugins.kinds import Inputs, Judged, Parameter
 
-COLUMNAR = {"RR": "RR", "MRR": "RR", "AP": "AP", "MAP": "AP"}
+COLUMNAR = ("RR", "AP")
 UNJUDGED = ("error", "zero", "absent")
 _SHARED = {
     "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
     "unjudged": Parameter("error", "a query without judgements: an error, zero, or left out", UNJUDGED),
     "digits": DIGITS,
+    "reading": READING,
 }
 
 
@@ -34,14 +35,14 @@ class Effectiveness:
     reads = frozenset({"judgements"})
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        if name in COLUMNAR:
-            self.about = "columnar, agrees with trec_eval"
+        """``name`` may be another name for the measure: MRR is RR, and NumRelRet is NumRet with a relevance."""
+        found = ir_measures().measures.registry[name]
+        self.name = str(found.NAME)
+        self.about = str(getattr(found, "SHORT_DESC", "")) or str(getattr(found, "PRETTY_NAME", name))
+        if self.name in COLUMNAR:
             about = "the lowest relevance that counts as relevant"
             own = {"rel": Parameter(1, about, number="whole", least=-LARGEST, most=LARGEST)}
         else:
-            found = ir_measures().measures.registry[name]
-            self.about = str(getattr(found, "SHORT_DESC", "")) or str(getattr(found, "PRETTY_NAME", name))
             own = own_parameters(found)
         self.parameters: Mapping[str, Parameter] = {**own, **_SHARED}
 
@@ -92,13 +93,13 @@ def columnar(measure: Measure, rankings: Rankings, judged: Judged) -> Floats:
         found, summed = np.zeros(len(part)), np.zeros(len(part))
         for rank, docs, _ in part.columns(measure.cutoff):
             hits = relevant.at(rows, docs)
-            if COLUMNAR[measure.name] == "RR":
+            if measure.name == "RR":
                 summed[hits & (summed == 0)] = 1.0 / rank
             else:
                 found += hits
                 summed += np.where(hits, found / rank, 0.0)
         values[rows] = summed
-    return values if COLUMNAR[measure.name] == "RR" else values / np.maximum(relevant.totals, 1)
+    return values if measure.name == "RR" else values / np.maximum(relevant.totals, 1)
 
 
 class _Relevant:
@@ -135,6 +136,6 @@ class _Relevant:
 
 def find_effectiveness(name: str) -> Effectiveness:
     """The family of this name, or an error that names the nearest."""
-    if name not in COLUMNAR and name not in ir_measures().measures.registry:
-        raise UnknownName("measure", name, [*COLUMNAR, *effectiveness_names()])
+    if name not in ir_measures().measures.registry:
+        raise UnknownName("measure", name, effectiveness_names())
     return Effectiveness(name)

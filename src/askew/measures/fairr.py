@@ -20,7 +20,16 @@ import pyarrow.compute as pc
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import LARGEST, Direction, Measure
 from askew.core.ranking import Floats, Ints, Rankings
-from askew.measures.common import MOST_DIGITS, lean_parameters, mentions_for, number, rounded, text, with_texts
+from askew.measures.common import (
+    MOST_DIGITS,
+    known_to,
+    lean_parameters,
+    mentions_for,
+    number,
+    rounded,
+    text,
+    with_texts,
+)
 from askew.plugins.kinds import Inputs, Parameter
 
 _FEW_COLUMNS = 24
@@ -34,6 +43,12 @@ _NEUTRALITY = {
         number="whole",
         least=0,
         most=MOST_DIGITS,
+    ),
+    "malformed": Parameter(
+        "zero",
+        "a document line that the published reading finds is not two columns: an empty text, or no text at all",
+        ("zero", "missing"),
+        quiet=True,
     ),
     **lean_parameters("rekabsaz2021"),
 }
@@ -122,6 +137,10 @@ class _NFaiRR(_FaiRR):
         "zero_ideal": Parameter("absent", "an ideal of zero: the query is left out, or an error", ("absent", "error")),
     }
 
+    def unread(self, measure: Measure) -> frozenset[str]:
+        """What is said of a background run makes no difference to a run that is its own background."""
+        return frozenset({"depth", "unmatched"} if text(measure, "background") == "self" else ())
+
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN where the parameters say that a query is left out."""
         known, neutral = _neutralities(measure, inputs)
@@ -145,11 +164,12 @@ class _NFaiRR(_FaiRR):
         if text(measure, "background") == "self":
             own = with_texts(measure, inputs, ranked, known, None)
             return _best(own, neutral, measure.cutoff)
-        if inputs.background is None:
+        background = inputs.background_ranked(text(measure, "order"))
+        if background is None:
             raise ConfigError(
                 "NFaiRR needs a background run: give --background RUN, or ask for NFaiRR(background=self)"
             )
-        background = inputs.background.cut(int(number(measure, "depth")))
+        background = background.cut(int(number(measure, "depth")))
         rows = _rows_of(background, ranked)
         if (rows < 0).any() and text(measure, "unmatched") == "error":
             query = ranked.query_ids[int(np.flatnonzero(rows < 0)[0])].as_py()
@@ -172,7 +192,7 @@ def _neutralities(measure: Measure, inputs: Inputs) -> tuple[npt.NDArray[np.bool
     neutral = neutrality(counts, _targets(measure, groups), number(measure, "threshold"))
     if measure.param("neutrality_digits") is not None:
         neutral = np.round(neutral, int(number(measure, "neutrality_digits")))
-    return mentions.known, np.append(neutral, 0.0)  # the padding, ordinal -1
+    return known_to(measure, mentions), np.append(neutral, 0.0)  # the padding, ordinal -1
 
 
 def _reached(

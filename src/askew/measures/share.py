@@ -1,7 +1,9 @@
 """LexiconShare: how much of the text names one group rather than another (the published "LIWC" measure).
 
     share_g(d) = mentions of g in d / tokens of d          (0 for an empty text)
-    LexiconShare_t = 100 |mean over the first t documents of (share_female - share_male)|
+    LexiconShare_t = 100 |mean over the first t documents of (share_male - share_female)|
+
+Signed, positive leans male, as in ARaB.
 
 LIWC itself is proprietary; with its ``.dic`` file as the lexicon and the tokens ``seyedsalehi`` this is
 the published figure, with any open lexicon it is the same measure on other words.

@@ -6,17 +6,19 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from askew.core.errors import UnknownName
 from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, word
+from askew.mentions.layout import NEEDS_REFERENCE, READ_AHEAD
 from askew.mentions.vocabulary import Vocabulary, build_vocabulary
+from askew.plugins import registry
 
-TOKENIZERS: dict[str, Tokenizer] = {"blank": blank, "word": word, "seyedsalehi": seyedsalehi}
+# The compiled scan knows these rules; any other tokenizer goes through the plain loop.
+_COMPILED: tuple[Tokenizer, ...] = (blank, word, seyedsalehi)
 
 # Below this much text the plain loop is done before the compiled one has been loaded.
 SMALL_BYTES = 4 << 20
@@ -43,7 +45,7 @@ class MentionCounter:
         self.tokenize = _tokenizer(tokenizer)
         self.vocabulary = build_vocabulary(lexicon, self.tokenize, self.tokenizer_name)
         self.threads = threads or os.cpu_count() or 1
-        self.engine = engine if self.tokenize in TOKENIZERS.values() else "reference"
+        self.engine = engine if self.tokenize in _COMPILED else "reference"
         self._tables: Any = None
 
     @property
@@ -70,8 +72,6 @@ class MentionCounter:
         return Mentions(self.groups, counts, tokens)
 
     def _count_compiled(self, texts: pa.Array) -> Mentions:
-        from askew.mentions.scan import NEEDS_REFERENCE
-
         if self.tokenize is seyedsalehi:
             texts = pa.array([strip_for_seyedsalehi(t or "") for t in texts.to_pylist()], pa.large_string())
         counts = np.zeros((len(texts), len(self.groups)), np.int32)
@@ -84,7 +84,7 @@ class MentionCounter:
         return Mentions(self.groups, counts, tokens)
 
     def _scan_in_threads(self, texts: pa.Array, counts: Counts, tokens: Counts) -> None:
-        from askew.mentions.scan import READ_AHEAD, scan
+        from askew.mentions.scan import scan
         from askew.mentions.tables import build_scan_tables, lower_table, word_table
 
         if self._tables is None:
@@ -116,12 +116,13 @@ class MentionCounter:
             list(pool.map(lambda s: work(data, offsets[s[0] : s[1]], offsets[s[0] + 1 : s[1] + 1], *s), spans))
 
 
+def counter_for(lexicon: Lexicon, tokens: str, overlap: str) -> MentionCounter:
+    """The counter behind the parameters lexicon, tokens and overlap of a measure."""
+    return MentionCounter(lexicon.exclusive() if overlap == "first" else lexicon, tokens)
+
+
 def _tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:
-    if not isinstance(tokenizer, str):
-        return tokenizer
-    if tokenizer not in TOKENIZERS:
-        raise UnknownName("tokenizer", tokenizer, TOKENIZERS)
-    return TOKENIZERS[tokenizer]
+    return cast(Tokenizer, registry.load("tokenizer", tokenizer)) if isinstance(tokenizer, str) else tokenizer
 
 
 def _count_words(vocabulary: Vocabulary, tokens: list[str]) -> list[int]:

@@ -19,21 +19,40 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from askew.compiled import count_bits, load8, lowest_bit
+from askew.mentions.layout import (
+    ALL_BITS,
+    BY,
+    ENDS,
+    ENTRY,
+    EXACT,
+    FILTER_BIT_MASK,
+    FILTER_BIT_SHIFT,
+    FILTER_WORD_SHIFT,
+    FROM,
+    IS_PREFIX,
+    KEY,
+    LENGTH,
+    MASK,
+    MULTIPLIER,
+    NEEDS_REFERENCE,
+    NEXT,
+    NODE,
+    SLOT_SHIFT,
+    TEXT,
+    TO,
+)
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# The compiler takes a number for a signed one unless told.
+_MULTIPLIER = np.uint64(MULTIPLIER)
+_SLOT = np.uint64(SLOT_SHIFT)
 _ONE = np.uint64(1)
 _TOP = np.uint64(63)
 _EIGHTH = np.uint64(1 << 8)
 _FOLD = np.uint64(0x2020202020202020)
-# The filter has 2^16 bits: 1024 words of 64.
-_WORD_OF = np.uint64(54)
-_BIT_OF = np.uint64(48)
-# Columns of ``slots`` and ``entries``; many small arrays would cost a reference count each.
-KEY, ENTRY = 0, 1
-NEXT, TEXT, LENGTH, IS_PREFIX, MASK, NODE, EXACT = range(7)
-EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-NEEDS_REFERENCE = -1
-READ_AHEAD = 64
+_WORD_OF = np.uint64(FILTER_WORD_SHIFT)
+_BIT_OF = np.uint64(FILTER_BIT_SHIFT)
+_WITHIN = np.uint64(FILTER_BIT_MASK)
+_EMPTY = np.uint64(ALL_BITS)
 
 
 def _mask_of_64(build: Callable[[Any, Any], Any]) -> Any:
@@ -76,7 +95,9 @@ _high_mask = _mask_of_64(lambda builder, block: builder.icmp_signed("<", block, 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _mark(data: Any, base: int, length: int, split_on_blank: bool, marks: Any) -> Any:
-    """Set a bit in ``marks`` for each ASCII byte inside a token; returns the number of non-ASCII bytes, about.
+    """Set a bit in ``marks`` for each ASCII byte inside a token; returns 0 if there is no byte beyond ASCII.
+
+    Another value only says that there is one: it is no number of them, and a byte read ahead may be the reason.
 
     Whole blocks of 64 are read: ``data`` is read up to 63 bytes past the text, and what lies there is
     cleared by the caller.
@@ -196,10 +217,10 @@ def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries
     shift = np.uint64(64) - size * np.uint64(8)
     word = load8(data, base + start)
     key = (word | _FOLD) << shift
-    slot = np.int64(key * _MULTIPLIER >> np.uint64(20)) & (len(slots) - 1)
-    while slots[slot, ENTRY] != EMPTY and slots[slot, KEY] != key:
+    slot = np.int64(key * _MULTIPLIER >> _SLOT) & (len(slots) - 1)
+    while slots[slot, ENTRY] != _EMPTY and slots[slot, KEY] != key:
         slot = (slot + 1) & (len(slots) - 1)
-    entry = np.int64(slots[slot, ENTRY]) if slots[slot, ENTRY] != EMPTY else -1
+    entry = np.int64(slots[slot, ENTRY]) if slots[slot, ENTRY] != _EMPTY else -1
     exact = np.int64(_lower8(word) << shift)
     while entry >= 0 and (entries[entry, EXACT] != exact or entries[entry, LENGTH] != np.int64(size)):
         entry = entries[entry, NEXT]
@@ -211,10 +232,10 @@ def _find(data: Any, base: int, start: int, length: int, prefix: bool, slots: An
     """The entry for these bytes, or -1. The key narrows it down; the bytes themselves decide."""
     key = _key(data, base, start, length)
     size = len(slots)
-    slot = np.int64(key * _MULTIPLIER >> np.uint64(20)) & (size - 1)
-    while slots[slot, ENTRY] != EMPTY and slots[slot, KEY] != key:
+    slot = np.int64(key * _MULTIPLIER >> _SLOT) & (size - 1)
+    while slots[slot, ENTRY] != _EMPTY and slots[slot, KEY] != key:
         slot = (slot + 1) & (size - 1)
-    entry = np.int64(slots[slot, ENTRY]) if slots[slot, ENTRY] != EMPTY else -1
+    entry = np.int64(slots[slot, ENTRY]) if slots[slot, ENTRY] != _EMPTY else -1
     while entry >= 0:
         if entries[entry, LENGTH] == length and entries[entry, IS_PREFIX] == prefix:
             at = entries[entry, TEXT]
@@ -247,13 +268,13 @@ def _longest_phrase(
         entry = _find(data, base, start, end - start, False, slots, entries, texts) if start < end else -1
         following = -1
         for edge in range(len(edges)):
-            if entry >= 0 and edges[edge, 0] == node and edges[edge, 1] == entry:
+            if entry >= 0 and edges[edge, FROM] == node and edges[edge, BY] == entry:
                 following = edge
         if following < 0:
             return best_mask, best_end
-        node = edges[following, 2]
-        if edges[following, 3] != 0:
-            best_mask, best_end = edges[following, 3], end
+        node = edges[following, TO]
+        if edges[following, ENDS] != 0:
+            best_mask, best_end = edges[following, ENDS], end
 
 
 @njit(nogil=True, cache=True)
@@ -312,7 +333,7 @@ def _candidates(data: Any, base: int, length: int, marks: Any, maybe: Any, every
             key = (load8(data, base + start) | _FOLD) << (np.uint64(64) - size * np.uint64(8))
             hashed = key * _MULTIPLIER
             found[kept] = start
-            kept += np.int64(maybe[hashed >> _WORD_OF] >> (hashed >> _BIT_OF & _TOP) & _ONE) | everything
+            kept += np.int64(maybe[hashed >> _WORD_OF] >> (hashed >> _BIT_OF & _WITHIN) & _ONE) | everything
     return kept, tokens
 
 

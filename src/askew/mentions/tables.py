@@ -10,10 +10,28 @@ from typing import Any
 import numpy as np
 
 from askew.core.text import word_code_points
+from askew.mentions.layout import (
+    ALL_BITS,
+    EDGE_COLUMNS,
+    ENTRY,
+    ENTRY_COLUMNS,
+    EXACT,
+    FILTER_BIT_MASK,
+    FILTER_BIT_SHIFT,
+    FILTER_WORD_SHIFT,
+    FILTER_WORDS,
+    IS_PREFIX,
+    KEY,
+    LENGTH,
+    MASK,
+    MULTIPLIER,
+    NEXT,
+    NODE,
+    SLOT_SHIFT,
+    TEXT,
+)
 from askew.mentions.vocabulary import Vocabulary
 
-_MULTIPLIER = 0x9E3779B97F4A7C15
-_ALL_BITS = (1 << 64) - 1
 _CODE_POINTS = 0x110000
 # The two characters whose lower case is not one character for one: see the scan.
 _CONTEXT_SENSITIVE = (0x0130, 0x03A3)
@@ -22,7 +40,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class ScanTables:
-    """What the scan reads; see ``askew.mentions.scan`` for the columns."""
+    """What the scan reads; see ``askew.mentions.layout`` for the columns."""
 
     maybe: _Array
     slots: _Array
@@ -50,17 +68,17 @@ def build_scan_tables(vocabulary: Vocabulary) -> ScanTables:
     edges, roots = _build_trie(vocabulary, found.number)
     slots, entries, texts = _build_table(found.numbers)
     for entry in range(len(found.numbers)):
-        entries[entry, 4] = masks.get(entry, 0)
-        entries[entry, 5] = roots.get(entry, -1)
+        entries[entry, MASK] = masks.get(entry, 0)
+        entries[entry, NODE] = roots.get(entry, -1)
     lengths = sorted({len(prefix.encode()) for prefix in vocabulary.prefixes})
     return ScanTables(_build_filter(vocabulary), slots, entries, texts, edges, np.array(lengths, np.int64))
 
 
 def _build_filter(vocabulary: Vocabulary) -> _Array:
-    words = [0] * 1024
+    words = [0] * FILTER_WORDS
     for word in [*vocabulary.words, *vocabulary.phrases]:
-        hashed = _key(word.encode()) * _MULTIPLIER & _ALL_BITS
-        words[hashed >> 54] |= 1 << (hashed >> 48 & 63)
+        hashed = _hashed(_key(word.encode()))
+        words[hashed >> FILTER_WORD_SHIFT] |= 1 << (hashed >> FILTER_BIT_SHIFT & FILTER_BIT_MASK)
     return np.array(words, np.uint64)
 
 
@@ -80,27 +98,32 @@ def _build_trie(vocabulary: Vocabulary, number: Callable[[str], int]) -> tuple[_
     # A root must not look like "no phrase starts here" (-1) nor like another node.
     renumbered = {root: len(nodes) + i for i, root in enumerate(roots.values())}
     rows = [(renumbered.get(start, start), entry, to, mask) for start, entry, to, mask in rows]
-    edges = np.array(rows, np.int64).reshape(len(rows), 4)
+    edges = np.array(rows, np.int64).reshape(len(rows), EDGE_COLUMNS)
     return edges, {first: renumbered[root] for first, root in roots.items()}
 
 
 def _build_table(numbers: dict[tuple[bytes, bool], int]) -> tuple[_Array, _Array, _Array]:
     """Open addressing on the first eight bytes; entries that share them are chained."""
     size = 1 << max(6, (8 * max(len(numbers), 1)).bit_length())
-    slots = np.full((size, 2), _ALL_BITS, np.uint64)
-    entries = np.zeros((max(len(numbers), 1), 7), np.int64)
+    slots = np.full((size, 2), ALL_BITS, np.uint64)
+    entries = np.zeros((max(len(numbers), 1), ENTRY_COLUMNS), np.int64)
     texts = bytearray()
     for (text, prefix), entry in numbers.items():
         key = _key(text)
-        slot = (key * _MULTIPLIER & _ALL_BITS) >> 20 & (size - 1)
-        while slots[slot, 1] != _ALL_BITS and slots[slot, 0] != key:
+        slot = _hashed(key) >> SLOT_SHIFT & (size - 1)
+        while slots[slot, ENTRY] != ALL_BITS and slots[slot, KEY] != key:
             slot = (slot + 1) & (size - 1)
-        following = -1 if slots[slot, 1] == _ALL_BITS else int(slots[slot, 1])
-        entries[entry, :4] = (following, len(texts), len(text), prefix)
-        entries[entry, 6] = _exact(text) if not prefix else 0
+        entries[entry, NEXT] = -1 if slots[slot, ENTRY] == ALL_BITS else int(slots[slot, ENTRY])
+        entries[entry, TEXT], entries[entry, LENGTH] = len(texts), len(text)
+        entries[entry, IS_PREFIX] = prefix
+        entries[entry, EXACT] = _exact(text) if not prefix else 0
         texts += text
-        slots[slot] = (key, entry)
+        slots[slot, KEY], slots[slot, ENTRY] = key, entry
     return slots, entries, np.frombuffer(bytes(texts) or b"\0", np.uint8)
+
+
+def _hashed(key: int) -> int:
+    return key * MULTIPLIER & ALL_BITS
 
 
 def _key(text: bytes) -> int:

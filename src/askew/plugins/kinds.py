@@ -28,7 +28,8 @@ KINDS = ("measure", "tokenizer", "stage")
 class Parameter:
     """A parameter of a measure: its default, what it may be, and what it means.
 
-    ``number`` is "whole" or "any" for a parameter that must be a number from ``least`` to ``most``.
+    ``number`` is "whole" or "any" for a parameter that must be a number from ``least`` to ``most``. A ``quiet`` one
+    stands in a signature only where it is not the default.
     """
 
     default: Value | None
@@ -37,6 +38,7 @@ class Parameter:
     number: str = ""
     least: float = -math.inf
     most: float = math.inf
+    quiet: bool = False
 
     def expected(self, value: Value) -> str:
         """What the value should have been, in words; empty where the value will do."""
@@ -57,12 +59,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class DocMentions:
-    """Mentions of each group by document ordinal; ``known`` says which documents have a text."""
+    """Mentions of each group by document ordinal; ``known`` says which documents have a text.
+
+    ``malformed`` marks documents whose line was not two columns; None where there are none. Only the published way of
+    reading lets them through, as known documents with an empty text.
+    """
 
     groups: tuple[str, ...]
     counts: npt.NDArray[np.int32]
     tokens: npt.NDArray[np.int32]
     known: npt.NDArray[np.bool_]
+    malformed: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,18 +87,25 @@ class Judged:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything a measure may read. What is not there raises when asked for; it never counts as zero."""
+    """Everything a measure may read. What is not there raises when asked for; it never counts as zero.
+
+    ``background`` is one run's rankings under each order rule, or one that serves for all.
+    """
 
     run_name: str
     doc_ids: pa.Array
     rankings: Mapping[str, Rankings]
     find_mentions: Callable[[str, str, str], DocMentions] | None = None
     judgements: Judged | None = None
-    background: Rankings | None = None
+    background: Mapping[str, Rankings] | Rankings | None = None
 
     def ranked(self, order: str) -> Rankings:
         """The rankings under an order rule."""
         return self.rankings[order]
+
+    def background_ranked(self, order: str) -> Rankings | None:
+        """The background run under an order rule; None where no background was given."""
+        return self.background[order] if isinstance(self.background, Mapping) else self.background
 
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all") -> DocMentions:
         """Mentions counted with a lexicon and a tokenizer."""
@@ -107,6 +121,8 @@ class MeasureFamily(Protocol):
     ``score`` gives one value per query of ``inputs.ranked(order)``, and NaN where the measure is not
     defined for a query and leaving it out is what the parameters say. A family may also have a method
     ``check(measure)``: it is called before anything is read, and raises ConfigError for what can never be computed.
+    A method ``unread(measure)`` names the parameters that make no difference given the others; a signature leaves
+    them out.
     """
 
     name: str

@@ -15,6 +15,7 @@ from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
 from askew.stages.measure import measure
 from askew.stages.report import MeasureReport, RunScores
+from askew.stages.texts import Progress
 from askew.stages.universe import RunLike, named_runs
 
 Delta: TypeAlias = float | Mapping[str, float] | None
@@ -22,19 +23,30 @@ Delta: TypeAlias = float | Mapping[str, float] | None
 
 @dataclass
 class CompareReport:
-    """One comparison per measure; ``p_holm`` is corrected for the number of measures."""
+    """One comparison per measure; ``p_holm`` is corrected for the number of measures.
+
+    So are ``p_no_loss_holm`` and ``p_equivalent_holm``, for the number of measures that have a delta.
+    """
 
     old: str
     new: str
     asked: list[Asked]
     results: dict[str, Paired]
     p_holm: dict[str, float]
+    p_no_loss_holm: dict[str, float]
+    p_equivalent_holm: dict[str, float]
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
         measures = {
-            a.text: {**asdict(self.results[a.text]), "p_holm": self.p_holm[a.text], "signature": a.signature}
+            a.text: {
+                **asdict(self.results[a.text]),
+                "p_holm": self.p_holm[a.text],
+                "p_no_loss_holm": self.p_no_loss_holm.get(a.text),
+                "p_equivalent_holm": self.p_equivalent_holm.get(a.text),
+                "signature": a.signature,
+            }
             for a in self.asked
         }
         return {"old": self.old, "new": self.new, "measures": measures}
@@ -50,12 +62,14 @@ def compare(
     unpaired: str = "error",
     seed: int = 0,
     names: tuple[str, str] | None = None,
+    testing: Progress | None = None,
     **options: Any,
 ) -> CompareReport:
     """Compare ``new`` with ``old``; ``options`` are those of ``measure``.
 
     ``delta`` is the largest loss that would not matter: a number for all measures of effectiveness, or
-    one per measure text. With it comes a test of "no loss beyond delta".
+    one per measure text. With it comes a test of "no loss beyond delta". ``testing`` is told how many measures are
+    compared, of how many.
     """
     if test not in ("permutation", "bootstrap"):
         raise ConfigError(f"--test: test must be permutation or bootstrap, found {test!r}")
@@ -75,18 +89,25 @@ def compare(
     report = measure(runs, docs, seed=seed, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results = {}
-    for asked in report.asked:
+    for number, asked in enumerate(report.asked):
+        if testing:
+            testing(number, len(report.asked))
         a, b = report.runs[0].values[asked.text][rows_a], report.runs[1].values[asked.text][rows_b]
         there = ~np.isnan(a) & ~np.isnan(b)
         if not there.any():
             raise DataError(f"{asked.text} is not defined in both runs for any query they share")
         limit = _delta_for(asked, delta)
         results[asked.text] = paired(a[there], b[there], asked.direction, test=test, delta=limit, seed=seed)
-    texts = [a.text for a in report.asked]
-    corrected = dict(zip(texts, holm([results[t].p for t in texts]), strict=True))
-    return CompareReport(
-        report.runs[0].name, report.runs[1].name, report.asked, results, corrected, [*report.notes, *notes]
-    )
+    old_name, new_name = (run.name for run in report.runs)
+    by_p, by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p", "p_no_loss", "p_equivalent"))
+    told = [*report.notes, *notes]
+    return CompareReport(old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, told)
+
+
+def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:
+    """Holm over the measures that have this p."""
+    ps = {text: getattr(found, name) for text, found in results.items() if getattr(found, name) is not None}
+    return dict(zip(ps, holm(list(ps.values())), strict=True))
 
 
 def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[str]]:

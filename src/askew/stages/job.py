@@ -1,29 +1,29 @@
-"""The steps of ``measure``: read, choose the measures, restrict to queries, score; with what they hand on."""
+"""The steps of ``measure``: choose the measures, read, restrict to queries, score; with what they hand on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import split_measures
+from askew.core.lexicon import Lexicon
+from askew.core.measure import Measure
 from askew.core.ranking import Rankings
 from askew.corpora.judgements import QrelsFile, read_judgements
+from askew.corpora.memory import judgements_in_memory
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import RunFile
 from askew.measures.catalogue import Asked, Catalogue, Preset
+from askew.measures.common import documents_read, known_to
 from askew.plugins.kinds import DocMentions, Inputs
+from askew.stages.choose import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
 from askew.stages.report import MeasureReport, RunScores
-from askew.stages.texts import DocumentSource, Key, Progress, count_needed
-from askew.stages.universe import RunLike, Universe, as_run, note_on_ranks, only_queries
-
-DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
-DEFAULT_WITH_QRELS = ("RR@10", "AP@10", "nDCG@10")
+from askew.stages.texts import DocumentSource, Progress, count_needed
+from askew.stages.universe import QrelsLike, RunLike, Universe, as_run, note_on_ranks, only_queries
 
 _NOTHING = "nothing to measure with: give --docs for measures of lean, --qrels for effectiveness"
 
@@ -31,46 +31,26 @@ _NOTHING = "nothing to measure with: give --docs for measures of lean, --qrels f
 class Job:
     """One use of ``measure``. Its methods are called in the order in which they stand here."""
 
-    def __init__(self, preset: Preset | None, overrides: Mapping[str, Any]) -> None:
+    def __init__(
+        self, preset: Preset | None, overrides: Mapping[str, Any], lexicons: Mapping[str, Lexicon] | None = None
+    ) -> None:
         self.preset = preset
-        self.published = bool(preset and preset.published_reading)
-        self.catalogue = Catalogue(preset, overrides)
+        self.catalogue = Catalogue(preset, overrides, dict(lexicons or {}))
         self.notes: list[str] = []
 
-    def read(
-        self,
-        runs: Mapping[str, RunLike],
-        background: RunLike | None,
-        qrels: str | Path | pl.DataFrame | None,
-        form: str,
+    def choose_measures(
+        self, measures: str | Sequence[str] | None, docs: bool, qrels: bool, background: bool, fields: tuple[str, ...]
     ) -> None:
-        """The runs and the judgements."""
-        if not runs:
-            raise ConfigError("no run was given")
-        self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
-        self.background = None if background is None else as_run(background, "background", form, self.published)
-        self.notes += self.background.notes if self.background else []
-        if isinstance(qrels, pl.DataFrame):
-            self.qrels: QrelsFile | None = QrelsFile(qrels.select("query_id", "doc_id", "relevance"))
-        else:
-            self.qrels = None if qrels is None else read_judgements(Path(qrels))
-        self.notes += self.qrels.notes if self.qrels else []
-
-    def choose_measures(self, measures: str | Sequence[str] | None, docs: bool) -> None:
-        """The measures asked for, complete, each with the input it needs."""
+        """The measures asked for, complete, each with the input it needs; they say how the files are to be read."""
+        self._given = {"docs": docs, "qrels": qrels, "background": background}
         self._choose_background()
-        if measures is not None:
-            texts = split_measures(measures) if isinstance(measures, str) else list(measures)
-        elif self.preset:
-            texts = list(self.preset.measures)
-        else:
-            texts = [*(DEFAULT_WITH_QRELS if self.qrels else ()), *(DEFAULT_MEASURES if docs else ())]
+        texts = texts_of(measures, self.preset, qrels, docs)
         if measures is None and not texts:
             raise ConfigError(_NOTHING)
         if len(set(texts)) < len(texts):
             raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is asked for twice")
         asked = self.catalogue.complete(texts)
-        lacks = {one.text: self._lacks(one, docs) for one in asked}
+        lacks = {one.text: self._lacks(one) for one in asked}
         if measures is None:
             asked = self._only_possible(asked, lacks)
         for one in asked:
@@ -78,22 +58,24 @@ class Job:
             if lacks[one.text]:
                 raise ConfigError(f"the measure {one.text} {lacks[one.text]}")
         self.asked = asked
-        if self.background and not any(one.measure.param("background") == "run" for one in asked):
+        self.published = reads_as_published(asked, self.preset)
+        self.fields = fields_of(asked, fields)
+        if background and not any(one.measure.param("background") == "run" for one in asked):
             self.notes.append("the background run is not used: no measure asked for compares with one")
 
     def _choose_background(self) -> None:
         """Without a background run NFaiRR is against the run itself; a preset that says otherwise stays."""
         fixed = self.preset and "background" in self.preset.defaults.get("NFaiRR", {})
-        if self.background is None and not fixed:
+        if not self._given["background"] and not fixed:
             self.catalogue.overrides = {**self.catalogue.overrides, "background": "self"}
 
-    def _lacks(self, one: Asked, docs: bool) -> str:
+    def _lacks(self, one: Asked) -> str:
         """What is not there that a measure needs, and how to give it; empty where all is there."""
-        if "judgements" in one.family.reads and self.qrels is None:
+        if "judgements" in one.family.reads and not self._given["qrels"]:
             return "needs judgements: give them with --qrels"
-        if "mentions" in one.family.reads and not docs:
+        if "mentions" in one.family.reads and not self._given["docs"]:
             return "needs the texts: give the documents with --docs"
-        if one.measure.param("background") == "run" and self.background is None:
+        if one.measure.param("background") == "run" and not self._given["background"]:
             return f"needs a background run: give --background RUN, or ask for {one.family.name}(background=self)"
         return ""
 
@@ -106,6 +88,18 @@ class Job:
         if not possible:
             raise ConfigError(_NOTHING)
         return possible
+
+    def read(self, runs: Mapping[str, RunLike], background: RunLike | None, qrels: QrelsLike | None, form: str) -> None:
+        """The runs and the judgements."""
+        if not runs:
+            raise ConfigError("no run was given")
+        self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
+        self.background = None if background is None else as_run(background, "background", form, self.published)
+        self.notes += self.background.notes if self.background else []
+        self.qrels: QrelsFile | None = None
+        if qrels is not None:
+            self.qrels = read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
+            self.notes += self.qrels.notes
 
     def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
         """Only the queries asked for; what was noticed on the way is noted."""
@@ -127,28 +121,51 @@ class Job:
         universe = Universe.of(frames)
         orders = sorted({str(a.measure.param("order")) for a in self.asked})
         rankings = [{order: universe.rankings(run, order) for order in orders} for run in self.runs]
-        background = (
-            universe.rankings(self.background, "file" if self.published else "score") if self.background else None
-        )
-        found = self._count(source, universe, rankings, background, progress)
-        report = MeasureReport(self.asked, [], self.notes, seed, self.preset.mean_digits if self.preset else None)
-        for run, ranked in zip(self.runs, rankings, strict=True):
-            judged = universe.judged(self.qrels.lines, ranked[orders[0]]) if self.qrels else None
-            inputs = Inputs(
-                run.name, universe.doc_ids, ranked, (lambda *key: found[key]) if found else None, judged, background
+        background = None
+        if self.background:
+            background = {order: universe.rankings(self.background, order) for order in orders}
+            self._name_background(background, universe)
+        inputs = [
+            Inputs(
+                run.name, universe.doc_ids, ranked, background=background,
+                judgements=universe.judged(self.qrels.lines, ranked[orders[0]]) if self.qrels else None,
             )
-            report.runs.append(self._score_run(run, inputs, ranked[orders[0]]))
+            for run, ranked in zip(self.runs, rankings, strict=True)
+        ]  # fmt: skip
+        found = self._count(source, inputs, len(universe.doc_ids), progress)
+        report = MeasureReport(self.asked, [], self.notes, seed, self.preset.mean_digits if self.preset else None)
+        for run, ranked, given in zip(self.runs, rankings, inputs, strict=True):
+            whole = replace(given, find_mentions=(lambda *key: found[key]) if found else None)
+            report.runs.append(self._score_run(run, whole, ranked[orders[0]]))
         return report
 
+    def _name_background(self, background: Mapping[str, Rankings], universe: Universe) -> None:
+        """Signatures name the background by its content. One that was asked for by another name is told."""
+        using = [one for one in self.asked if one.measure.param("background") == "run"]
+        names = {
+            order: background[order].fingerprint(universe.doc_ids)
+            for order in {str(one.measure.param("order")) for one in using}
+        }
+        self.asked = [
+            replace(one, background=names[str(one.measure.param("order"))]) if one in using else one
+            for one in self.asked
+        ]
+        for one in self.asked:
+            wanted = str(Measure.parse(one.text).param("background", ""))
+            if wanted.startswith("run@") and wanted != f"run@{one.background}":
+                self.notes.append(f"{one.text}: the background run given is another, run@{one.background}")
+
     def _count(
-        self, source: DocumentSource | None, universe: Universe, rankings: Sequence[Mapping[str, Rankings]],
-        background: Rankings | None, progress: Progress | None,
-    ) -> dict[Key, DocMentions]:  # fmt: skip
-        keys = sorted({key for a in self.asked if (key := _key_of(a)) is not None})
+        self, source: DocumentSource | None, inputs: Sequence[Inputs], size: int, progress: Progress | None
+    ) -> dict[Key, DocMentions]:
+        keys = keys_of(self.asked)
         if not keys or source is None:
             return {}
-        needed = _needed(self.asked, rankings, background, len(universe.doc_ids))
-        found, notes = count_needed(source, universe.doc_ids, needed, keys, self.catalogue.lexicons, progress)
+        needed = np.zeros(size, np.bool_)
+        for one in self.asked:
+            for given in inputs if key_of(one) is not None else ():
+                needed |= documents_read(one.measure, given)
+        found, notes = count_needed(source, inputs[0].doc_ids, needed, keys, self.catalogue.lexicons, progress)
         self.notes += notes
         return found
 
@@ -171,38 +188,19 @@ class Job:
 
 
 def _missing_notes(name: str, asked: Sequence[Asked], inputs: Inputs) -> list[str]:
-    """How many ranked documents had no text, where the measures were told to go on without."""
-    found: dict[str, int] = {}
+    """How many of the documents that the measures read had no text, where they were told to go on without."""
+    most = 0
+    policies: set[str] = set()
     for one in asked:
-        key, policy = _key_of(one), str(one.measure.param("missing"))
-        if key is not None and policy != "error":
-            ranked = inputs.ranked(str(one.measure.param("order"))).cut(one.measure.cutoff)
-            unknown = int((~inputs.mentions(*key).known[ranked.docs]).sum())
-            found[policy] = max(found.get(policy, 0), unknown)
-    return [f"{name}: {n} ranked documents have no text (missing={p})" for p, n in sorted(found.items()) if n]
-
-
-def _key_of(asked: Asked) -> Key | None:
-    if "mentions" not in asked.family.reads:
-        return None
-    param = asked.measure.param
-    return str(param("lexicon")), str(param("tokens")), str(param("overlap"))
-
-
-def _needed(
-    asked: Sequence[Asked], rankings: Sequence[Mapping[str, Rankings]], background: Rankings | None, size: int
-) -> npt.NDArray[np.bool_]:
-    """Which documents need a text: those within the cutoffs, and the backgrounds."""
-    needed = np.zeros(size, np.bool_)
-    for one in asked:
-        if "mentions" not in one.family.reads:
+        key, policy = key_of(one), str(one.measure.param("missing"))
+        if key is None or policy == "error":
             continue
-        own = one.measure.param("background") == "self" or one.measure.param("missing") == "drop"
-        for ranked in rankings:
-            needed[ranked[str(one.measure.param("order"))].cut(None if own else one.measure.cutoff).docs] = True
-        if background is not None and one.measure.param("background") == "run":
-            needed[background.cut(int(str(one.measure.param("depth")))).docs] = True
-    return needed
+        known = known_to(one.measure, inputs.mentions(*key))
+        unknown = int((documents_read(one.measure, inputs) & ~known).sum())
+        if unknown:
+            most, policies = max(most, unknown), {*policies, policy}
+    what = ", ".join(sorted(policies))
+    return [f"{name}: up to {most} ranked documents have no text (missing={what})"] if most else []
 
 
 def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
@@ -217,7 +215,7 @@ def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | Non
         return list(table["query_id"].to_pylist())
     labels = set(table["label"].to_pylist())
     if label not in labels:
-        known = ", ".join(sorted(str(x) for x in labels))
+        known = ", ".join(sorted(str(found) for found in labels if found is not None)) or "no labels at all"
         raise DataError(f"queries {queries}: no query has the label {label!r}; found {known}")
     pairs = zip(table["query_id"].to_pylist(), table["label"].to_pylist(), strict=True)
     return [query for query, found in pairs if found == label]

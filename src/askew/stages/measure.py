@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from askew.core.errors import ConfigError, UnknownName
-from askew.core.lexicon import load_lexicon
+from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.ranking import ORDERS
+from askew.corpora.files import check_file
 from askew.engine.store import Store
 from askew.measures.catalogue import Asked, find_preset
 from askew.measures.common import MISSING
 from askew.measures.effectiveness import UNJUDGED
-from askew.mentions.count import TOKENIZERS
+from askew.plugins import registry
 from askew.stages.job import Job
 from askew.stages.report import MeasureReport, RunScores
 from askew.stages.texts import DocumentSource, Progress
-from askew.stages.universe import RunLike, named_runs
+from askew.stages.universe import QrelsLike, RunLike, named_runs
 
 __all__ = ["MeasureReport", "RunScores", "measure"]
 
@@ -27,13 +26,13 @@ def measure(
     runs: Sequence[RunLike] | Mapping[str, RunLike],
     docs: object = None,
     *,
-    qrels: str | Path | pl.DataFrame | None = None,
+    qrels: QrelsLike | None = None,
     queries: str | Path | Sequence[str] | None = None,
     label: str | None = None,
     background: RunLike | None = None,
     measures: str | Sequence[str] | None = None,
     preset: str | None = None,
-    lexicon: str | None = None,
+    lexicon: str | Path | Lexicon | None = None,
     tokens: str | None = None,
     missing: str | None = None,
     unjudged: str | None = None,
@@ -48,20 +47,31 @@ def measure(
     """Score runs for lean and effectiveness.
 
     ``runs`` are files, or a mapping of names to files, data frames or ``{query: {document: score}}``.
-    ``docs`` is a file or folder, a mapping of document id to text, or a data frame with doc_id and text.
-    ``before_scoring`` is shown the measures, complete, when the runs are read and nothing costly has begun.
+    ``docs`` is a file or folder, a mapping of document id to text, or a data frame with doc_id and text; ``qrels`` is
+    a file, a data frame or ``{query: {document: relevance}}``. What is in memory passes the same checks as a file.
+    ``before_scoring`` is shown the measures, complete, before anything is read.
     """
     chosen = find_preset(preset) if preset else None
-    given = {"lexicon": lexicon, "tokens": tokens, "missing": missing, "unjudged": unjudged, "order": order}
+    given = {"tokens": tokens, "missing": missing, "unjudged": unjudged, "order": order}
     options = {key: value for key, value in given.items() if value is not None}
     _check_options(options, seed)
-    job = Job(chosen, options)
-    job.read(named_runs(runs), background, qrels, run_format)
-    job.choose_measures(measures, docs is not None)
+    lexicons = {}
+    if lexicon is not None:
+        found = load_lexicon(lexicon)
+        lexicons[found.id], options["lexicon"] = found, found.id
+    if fields:
+        options["fields"] = "+".join(fields)
+    named = named_runs(runs)
+    for run in named.values():
+        if isinstance(run, str | Path):
+            check_file(Path(run), "run")
+    job = Job(chosen, options, lexicons)
+    job.choose_measures(measures, docs is not None, qrels is not None, background is not None, tuple(fields))
     if before_scoring is not None:
         before_scoring(job.asked)
+    job.read(named, background, qrels, run_format)
     job.restrict(queries, label)
-    source = None if docs is None else DocumentSource(docs, tuple(fields), job.published, _store(store))
+    source = None if docs is None else DocumentSource(docs, job.fields, job.published, _store(store))
     return job.score(source, progress, seed)
 
 
@@ -70,10 +80,8 @@ def _check_options(options: Mapping[str, str], seed: int) -> None:
     for key, allowed in (("missing", MISSING), ("unjudged", UNJUDGED), ("order", ORDERS)):
         if key in options and options[key] not in allowed:
             raise ConfigError(f"--{key}: {key} must be one of {', '.join(allowed)}; found {options[key]!r}")
-    if "tokens" in options and options["tokens"] not in TOKENIZERS:
-        raise UnknownName("tokenizer", options["tokens"], TOKENIZERS)
-    if "lexicon" in options:
-        load_lexicon(options["lexicon"])
+    if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
+        raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
     if seed < 0:
         raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from askew.analysis.intervals import Mean, mean_with_interval
@@ -36,7 +36,7 @@ class MeasureReport:
         found = mean_with_interval(run.values[asked.text], self.seed)
         if self.mean_digits is None:
             return found
-        return Mean(round(found.mean, self.mean_digits), found.low, found.high, found.n, found.absent)
+        return replace(found, mean=round(found.mean, self.mean_digits))
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """The report as JSON values."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Rankings, order_by_score
+from askew.corpora.memory import run_in_memory
 from askew.corpora.runs import RunFile, read_run
 from askew.plugins.kinds import Judged
 
 RunLike: TypeAlias = str | Path | RunFile | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
+QrelsLike: TypeAlias = str | Path | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, int]]
 
 
 def named_runs(
@@ -64,19 +66,7 @@ def as_run(run: RunLike, name: str, form: str, published: bool) -> RunFile:
         return replace(found, name=name, notes=notes)
     if isinstance(run, RunFile):
         return replace(run, name=name)
-    if isinstance(run, Mapping):
-        rows = [(query, doc, score) for query, docs in run.items() for doc, score in docs.items()]
-        run = pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-    frame = pl.DataFrame(pl.from_arrow(run)) if isinstance(run, pa.Table) else run
-    missing = {"query_id", "doc_id", "score"} - set(frame.columns)
-    if missing or frame.height == 0:
-        raise DataError(
-            f"run {name}: expected rows with query_id, doc_id, score; found {frame.height} with {frame.columns}"
-        )
-    lines = frame.select(pl.col("query_id", "doc_id").cast(pl.String), pl.col("score").cast(pl.Float64))
-    if lines["score"].is_nan().any() or lines["score"].null_count():
-        raise DataError(f"run {name}: a score is not a number")
-    return RunFile(name, lines.with_row_index("line", offset=1).with_columns(rank=pl.lit(None, pl.String)))
+    return run_in_memory(run, name)
 
 
 @dataclass
@@ -159,25 +149,11 @@ def note_on_ranks(run: RunFile) -> str | None:
         "query_id", rank=pl.col("rank").cast(pl.Float64, strict=False), score=pl.col("score").cast(pl.Float64)
     )
     ranked = ranked.drop_nulls().sort("query_id", "rank", maintain_order=True)
-    rises = ranked.with_columns(rise=pl.col("score").cast(pl.Float32).diff().over("query_id"))
-    wrong = rises.filter(pl.col("rise") > 0)["query_id"].n_unique()
+    score = pl.col("score").cast(pl.Float32)
+    wrong = ranked.filter((score > score.shift(1)).over("query_id"))["query_id"].n_unique()
     if wrong == 0:
         return None
     return (
         f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
         "ordered by score, as trec_eval does (--order file keeps the order of the lines)"
     )
-
-
-def as_documents(docs: Any) -> Iterable[pa.Table] | None:
-    """Documents from memory as tables; None when they are a path."""
-    if isinstance(docs, str | Path):
-        return None
-    if isinstance(docs, Mapping):
-        table = pa.table({"doc_id": list(map(str, docs)), "text": pa.array(list(docs.values()), pa.large_string())})
-        return [table]
-    if isinstance(docs, pl.DataFrame):
-        docs = docs.to_arrow()
-    if isinstance(docs, pa.Table):
-        return [docs]
-    raise ConfigError("docs must be a path, a mapping of id to text, a polars DataFrame or an Arrow table")

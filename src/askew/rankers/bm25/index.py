@@ -27,6 +27,7 @@ from askew.rankers.bm25.search import BLOCK, RANGE_BITS
 from askew.rankers.bm25.weights import Model, Statistics, weigh
 
 FORMAT = 1
+_FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")
 KTH = (10, 100, 1000)
 SPARSE = 256
 _MOST_TF = 255
@@ -80,14 +81,25 @@ class Builder:
         }
         for name, array in files.items():
             array.tofile(folder / name)
+        self._write_forward(folder, place)
         write_strings(folder / "terms.arrow", pa.array(names, pa.string()))
         write_strings(folder / "doc_ids.arrow", doc_ids)
+        written = [*files, *_FORWARD, "terms.arrow", "doc_ids.arrow"]
         header = {
             "format": FORMAT, "analyzer": self.analyzer.name, "documents": len(doc_ids), "terms": len(names),
             "postings": len(docs), "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
-            "files": {name: fingerprint_file(folder / name) for name in [*files, "terms.arrow", "doc_ids.arrow"]},
+            "files": {name: fingerprint_file(folder / name) for name in written},
         }  # fmt: skip
         write_json(folder / "header.json", header)
+
+    def _write_forward(self, folder: Path, place: Any) -> None:
+        """The terms of each document, for feedback; written part by part, it is as large as the postings."""
+        with (folder / "forward_terms.i32").open("wb") as terms, (folder / "forward_tf.i32").open("wb") as counts:
+            for numbers, tf in zip(self.terms, self.tf, strict=True):
+                place[numbers].astype(np.int32).tofile(terms)
+                tf.astype(np.int32).tofile(counts)
+        sizes = np.concatenate(self.sizes) if self.sizes else np.zeros(0, np.int64)
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64).tofile(folder / "forward_offsets.i64")
 
     def _offsets(self, place: Any, terms: int) -> Any:
         frequency = np.zeros(terms + 1, np.int64)
@@ -230,6 +242,12 @@ class Index:
     def _map(self, name: str, dtype: Any) -> Any:
         path = self.folder / name
         return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
+
+    def document_terms(self, doc: int) -> tuple[Any, Any]:
+        """The term numbers of a document and how often each stands there."""
+        offsets = self._map("forward_offsets.i64", np.int64)
+        part = slice(int(offsets[doc]), int(offsets[doc + 1]))
+        return self._map("forward_terms.i32", np.int32)[part], self._map("forward_tf.i32", np.int32)[part]
 
     def statistics(self) -> Statistics:
         """What the weighting formulas read."""

@@ -27,7 +27,8 @@ _STEP_4 = (
 
 def stem(word: str) -> str:
     """The stem of a lower-cased word."""
-    if len(word) <= 2:
+    # Java counts a character beyond U+FFFF as two.
+    if len(word) + sum(char > "\uffff" for char in word) <= 2:
         return word
     word = _step_1a(word)
     word = _step_1b(word)
