@@ -1,17 +1,22 @@
-"""Run the benchmarks and write what they print to results.md, with the machine they ran on."""
+"""Run benchmarks and write what they print to results.md; sections of programs that did not run stay as they are.
+
+python benchmarks/record.py annotate.py score.py memory.py
+python benchmarks/record.py "annotate.py --docs DOCS" bm25.py "retrieval.py --data FOLDER"
+"""
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import platform
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PROGRAMS = (("annotate.py",), ("score.py",), ("memory.py",))
+RESULTS = HERE / "results.md"
 
 
 def processor() -> str:
@@ -22,24 +27,32 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--docs", type=Path, help="a real collection for annotate.py, recorded beside the made-up one")
-    options = parser.parse_args()
-    programs = list(PROGRAMS)
-    if options.docs:
-        programs.insert(1, ("annotate.py", "--docs", str(options.docs)))
-    today = datetime.date.today().isoformat()
+def sections() -> dict[str, str]:
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    return {title: body.strip() for title, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def run(command: str) -> tuple[str, str]:
+    """The title and the text of a section. Folders are left out of the title: they say nothing to others."""
+    program, *rest = shlex.split(command)
+    title = " ".join([program, *(Path(word).name if "/" in word else word for word in rest)])
+    print(title, flush=True)
+    done = subprocess.run([sys.executable, HERE / program, *rest], stdout=subprocess.PIPE, text=True, check=True)
     machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    text = f"# Results of the benchmarks\n\nWritten by `benchmarks/record.py` on {today}: {machine}.\n"
-    for program in programs:
-        shown = " ".join([program[0], *(Path(word).name for word in program[1:])])
-        print(shown, flush=True)
-        done = subprocess.run(
-            [sys.executable, HERE / program[0], *program[1:]], capture_output=True, text=True, check=True
-        )
-        text += f"\n## {shown}\n\n```\n{done.stdout}```\n"
-    (HERE / "results.md").write_text(text)
+    printed = "\n".join(line for line in done.stdout.splitlines() if "\r" not in line and "/pisa/" not in line)
+    return title, f"{datetime.date.today().isoformat()}, {machine}\n\n```\n{printed}\n```"
+
+
+def main() -> None:
+    found = sections()
+    for command in sys.argv[1:]:
+        title, text = run(command)
+        found[title] = text
+    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sorted(found.items()))
+    RESULTS.write_text(
+        f"# Results of the benchmarks\n\nWritten by `benchmarks/record.py`.\n\n{body}\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

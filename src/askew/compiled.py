@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -40,3 +41,32 @@ def count_bits(_typing: Any, value: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), codegen
+
+
+def mask_of_64(build: Callable[[Any, Any], Any]) -> Any:
+    """An intrinsic: 64 bytes in, one bit per byte out. LLVM makes a few SIMD instructions of it."""
+
+    @intrinsic
+    def mask(_typing: Any, array: Any, index: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            struct = context.make_array(signature.args[0])(context, builder, args[0])
+            pointer = builder.gep(struct.data, [args[1]])
+            block = builder.load(builder.bitcast(pointer, _BLOCK_OF_64.as_pointer()), align=1)
+            return builder.bitcast(build(builder, block), ir.IntType(64))
+
+        return types.uint64(array, types.intp), codegen
+
+    return mask
+
+
+_BLOCK_OF_64 = ir.VectorType(ir.IntType(8), 64)
+
+
+def each(value: int) -> Any:
+    """The same byte 64 times."""
+    return ir.Constant(_BLOCK_OF_64, [value] * 64)
+
+
+def between(builder: Any, block: Any, first: str, size: int) -> Any:
+    """Which bytes are one of ``size`` characters from ``first`` on."""
+    return builder.icmp_unsigned("<", builder.sub(block, each(ord(first))), each(size))

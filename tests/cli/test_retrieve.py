@@ -74,3 +74,8 @@ def test_an_id_with_a_blank_cannot_go_into_a_trec_run(askew, tmp_path):
     askew(["index", "d.jsonl", "--out", "ix"])
     assert askew(["search", "q.tsv", "--index", "ix", "--out", "r.run"]).code == 3
     assert askew(["search", "q.tsv", "--index", "ix", "--out", "r.parquet"]).code == 0
+
+
+def test_the_run_that_comes_with_the_demo_is_what_these_commands_write(askew, index, tmp_path):
+    askew(["search", str(DEMO.queries_file), "--index", "ix", "--out", "again.run", "-k", "50"])
+    assert (tmp_path / "again.run").read_bytes() == DEMO.runs[0].read_bytes()

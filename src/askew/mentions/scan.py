@@ -10,15 +10,12 @@ depends on context (capital sigma, dotted capital I) are handed back to the refe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
-from askew.compiled import count_bits, load8, lowest_bit
+from askew.compiled import between, count_bits, each, load8, lowest_bit, mask_of_64
 from askew.mentions.layout import (
     ALL_BITS,
     BY,
@@ -55,42 +52,15 @@ _WITHIN = np.uint64(FILTER_BIT_MASK)
 _EMPTY = np.uint64(ALL_BITS)
 
 
-def _mask_of_64(build: Callable[[Any, Any], Any]) -> Any:
-    """An intrinsic: 64 bytes in, one bit per byte out. LLVM makes a few SIMD instructions of it."""
-
-    @intrinsic
-    def mask(_typing: Any, array: Any, index: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            struct = context.make_array(signature.args[0])(context, builder, args[0])
-            pointer = builder.gep(struct.data, [args[1]])
-            block = builder.load(builder.bitcast(pointer, _BLOCK.as_pointer()), align=1)
-            return builder.bitcast(build(builder, block), ir.IntType(64))
-
-        return types.uint64(array, types.intp), codegen
-
-    return mask
-
-
-_BLOCK = ir.VectorType(ir.IntType(8), 64)
-
-
-def _each(value: int) -> Any:
-    return ir.Constant(_BLOCK, [value] * 64)
-
-
-def _between(builder: Any, block: Any, first: str, size: int) -> Any:
-    return builder.icmp_unsigned("<", builder.sub(block, _each(ord(first))), _each(size))
-
-
 def _is_ascii_word(builder: Any, block: Any) -> Any:
-    letter = _between(builder, builder.or_(block, _each(0x20)), "a", 26)
-    digit = _between(builder, block, "0", 10)
-    return builder.or_(builder.or_(letter, digit), builder.icmp_unsigned("==", block, _each(ord("_"))))
+    letter = between(builder, builder.or_(block, each(0x20)), "a", 26)
+    digit = between(builder, block, "0", 10)
+    return builder.or_(builder.or_(letter, digit), builder.icmp_unsigned("==", block, each(ord("_"))))
 
 
-_word_mask = _mask_of_64(_is_ascii_word)
-_blank_mask = _mask_of_64(lambda builder, block: builder.icmp_unsigned("==", block, _each(ord(" "))))
-_high_mask = _mask_of_64(lambda builder, block: builder.icmp_signed("<", block, _each(0)))
+_word_mask = mask_of_64(_is_ascii_word)
+_blank_mask = mask_of_64(lambda builder, block: builder.icmp_unsigned("==", block, each(ord(" "))))
+_high_mask = mask_of_64(lambda builder, block: builder.icmp_signed("<", block, each(0)))
 
 
 @njit(nogil=True, cache=True, forceinline=True)
