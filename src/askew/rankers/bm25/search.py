@@ -246,8 +246,8 @@ def _search_one(
     )  # fmt: skip
     if k <= _FEW:
         size = _walk_lists(
-            k, count, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at, table_step, seen,
-            stamp, keys, as_float, as_bits,
+            k, count, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at, table_step,
+            open_docs, open_sums, open_most, seen, stamp, keys, as_float, as_bits,
         )  # fmt: skip
     else:
         size = _walk_windows(
@@ -293,8 +293,8 @@ def _finish(
 @njit(nogil=True, cache=True)
 def _walk_list(
     t: int, p: int, k: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
-    block_max: Any, ranges: Any, table_at: Any, table_step: Any, seen: Any, stamp: int, keys: Any, size: int,
-    as_float: Any, as_bits: Any,
+    block_max: Any, ranges: Any, table_at: Any, table_step: Any, open_docs: Any, open_sums: Any, open_most: Any,
+    seen: Any, stamp: int, keys: Any, size: int, as_float: Any, as_bits: Any,
 ) -> int:  # fmt: skip
     """Walk one list from a place on, looking its documents up in the lists that can add less.
 
@@ -309,13 +309,16 @@ def _walk_list(
         if w * np.float64(block_max[lists[t, _BLOCKS] + number]) + rest < floor[0]:
             p = limit
             continue
-        while p < limit:
-            total = w * np.float64(impacts[p])
-            doc = np.int64(docs[p])
-            p += 1
-            if total + rest < floor[0]:
-                continue
+        # The block as a whole first, and only then its few documents that may make it: no branch to guess wrong.
+        left = 0
+        for q in range(p, limit):
+            doc, total = np.int64(docs[q]), w * np.float64(impacts[q])
             most = _most_near(doc, total + fixed, tables, table_at, table_step, ranges)
+            open_docs[left], open_sums[left], open_most[left] = doc, total, most
+            left += most >= floor[0]
+        p = limit
+        for c in range(left):
+            doc, total, most = open_docs[c], open_sums[c], open_most[c]
             if most < floor[0]:
                 continue
             total = _finish(doc, total, most, t, lists, weight, reach, step, floor, docs, impacts, ranges)
@@ -328,8 +331,8 @@ def _walk_list(
 @njit(nogil=True, cache=True)
 def _walk_lists(
     k: int, count: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
-    block_max: Any, ranges: Any, table_at: Any, table_step: Any, seen: Any, stamp: int, keys: Any, as_float: Any,
-    as_bits: Any,
+    block_max: Any, ranges: Any, table_at: Any, table_step: Any, open_docs: Any, open_sums: Any, open_most: Any,
+    seen: Any, stamp: int, keys: Any, as_float: Any, as_bits: Any,
 ) -> int:  # fmt: skip
     """For few answers: each essential list in turn, the one that can add most first.
 
@@ -344,7 +347,7 @@ def _walk_lists(
         lists[:t, _AT] = lists[:t, _BEGIN]
         size = _walk_list(
             t, lists[t, _BEGIN], k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at,
-            table_step, seen, stamp, keys, size, as_float, as_bits,
+            table_step, open_docs, open_sums, open_most, seen, stamp, keys, size, as_float, as_bits,
         )  # fmt: skip
     return size
 
@@ -379,7 +382,7 @@ def _walk_windows(
     if first == count - 1:
         size = _walk_list(
             first, lists[first, _AT], k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at,
-            table_step, seen, stamp, keys, size, as_float, as_bits,
+            table_step, open_docs, open_sums, open_most, seen, stamp, keys, size, as_float, as_bits,
         )  # fmt: skip
     return size
 
