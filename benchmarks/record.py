@@ -40,7 +40,9 @@ def run(command: str) -> tuple[str, str]:
     print(title, flush=True)
     done = subprocess.run([sys.executable, HERE / program, *rest], stdout=subprocess.PIPE, text=True, check=True)
     machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    printed = "\n".join(line for line in done.stdout.splitlines() if "\r" not in line and "/pisa/" not in line)
+    # PISA talks while it indexes, on the same stream.
+    noise = re.compile(r"\r|/pisa/|\[info\]")
+    printed = "\n".join(line for line in done.stdout.split("\n") if not noise.search(line)).strip("\n")
     return title, f"{datetime.date.today().isoformat()}, {machine}\n\n```\n{printed}\n```"
 
 

@@ -90,10 +90,7 @@ class MentionCounter:
         if self._tables is None:
             self._tables = build_scan_tables(self.vocabulary)
         data, offsets = _bytes_of(texts)
-        # The Unicode tables take a tenth of a second to build: only where a text needs them.
-        plain = len(data) == 0 or int(data.max()) < 128
-        lower = np.zeros(1, np.int32) if plain else lower_table()
-        inside = np.zeros(1, np.uint8) if plain else word_table(self.tokenize is seyedsalehi)
+        lower, inside = lower_table(), word_table(self.tokenize is seyedsalehi)
         tables = self._tables
 
         def work(data: Any, starts: Any, ends: Any, a: int, b: int) -> None:
