@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.index import Index, build_index
-from askew.rankers.bm25.ranker import Bm25Ranker
+from askew.rankers.bm25.ranker import Bags, Bm25Ranker
 
 WORDS = 300_000
 BATCH = 50_000
@@ -133,6 +133,42 @@ def _pisa(size: int, asked: list[str], folder: Path) -> Callable[[int], object]:
     return lambda k: models[k].transform(frame)
 
 
+def check(size: int, count: int) -> None:
+    """Every answer against exhaustive scoring."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        index = build_index(tables(size), folder / "askew", Analyzer("plain"))
+        ranker = Bm25Ranker(index)
+        asked = pa.array(queries(count, size), pa.large_string())
+        bags = ranker.bags(asked)
+        for k in (10, 1000):
+            hits, same, worst = ranker.search(asked, k), 0, 0.0
+            for i in range(count):
+                docs, scores = _exhaustive(index, ranker, bags, bags.which[i], k)
+                part = slice(hits.offsets[i], hits.offsets[i + 1])
+                same += np.array_equal(docs, hits.docs[part])
+                worst = max(worst, float(np.abs(scores - hits.scores[part]).max()))
+            print(
+                f"{size:,} passages, k={k}: {same} of {count} lists are those of exhaustive scoring, largest score "
+                f"difference {worst:.1e}",
+                flush=True,
+            )
+    finally:
+        shutil.rmtree(folder)
+
+
+def _exhaustive(index: Index, ranker: Bm25Ranker, bags: Bags, bag: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    totals = np.zeros(len(index))
+    for j in range(bags.offsets[bag], bags.offsets[bag + 1]):
+        term = bags.terms[j]
+        part = slice(index.offsets[term], index.offsets[term + 1])
+        totals[index.docs[part]] += bags.weights[j] * ranker.weights.impacts[part].astype(np.float64)
+    scores = totals.astype(np.float32)
+    order = np.lexsort((np.arange(len(scores)), -scores))[:k]
+    order = order[scores[order] > 0]
+    return order.astype(np.int32), scores[order]
+
+
 def grow(sizes: list[int], count: int) -> None:
     for size in sizes:
         for part in ("build", "search"):
@@ -176,12 +212,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1_000_000)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--check", action="store_true", help="compare with exhaustive scoring instead")
     parser.add_argument("--grow", type=json.loads, help="sizes such as [100000,1000000]")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options.child, options.size, options.count, options.folder)
+    elif options.check:
+        check(options.size, options.count)
     elif options.grow:
         grow(options.grow, options.count)
     else:
