@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core.errors import ConfigError, DataError
-from askew.measures.fairr import neutrality
+from askew.measures.fairr import as_written, neutrality
 
 DOCS = {
     "neutral": "the train",
@@ -120,6 +120,11 @@ def test_targets_other_than_even_shares():
 def test_targets_that_make_no_sense_are_refused(targets):
     with pytest.raises(ConfigError, match="targets"):
         score(f"FaiRR(targets='{targets}')@1", ("mostly",))
+
+
+def test_neutralities_come_back_from_six_decimals_as_from_a_file():
+    values = np.array([(s - f) / s for s in range(2, 1500) for f in range(0, s, 7)])
+    assert as_written(values, 6).tolist() == [float(f"{value:f}") for value in values.tolist()]
 
 
 def test_three_groups_keep_neutrality_within_zero_and_one():

@@ -96,6 +96,15 @@ def _chosen(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
     return chosen
 
 
+def as_written(values: Floats, digits: int) -> Floats:
+    """Numbers as they come back from a file with so many decimals.
+
+    NumPy's rounding scales first and is off by one in the last place now and then; there are few distinct values.
+    """
+    distinct, where = np.unique(values, return_inverse=True)
+    return np.array([float(f"{value:.{digits}f}") for value in distinct.tolist()], np.float64)[where]
+
+
 class _FaiRR:
     """FaiRR: discounted neutrality, not normalised."""
 
@@ -191,7 +200,7 @@ def _neutralities(measure: Measure, inputs: Inputs) -> tuple[npt.NDArray[np.bool
     counts = mentions.counts[:, [mentions.groups.index(group) for group in groups]]
     neutral = neutrality(counts, _targets(measure, groups), number(measure, "threshold"))
     if measure.param("neutrality_digits") is not None:
-        neutral = np.round(neutral, int(number(measure, "neutrality_digits")))
+        neutral = as_written(neutral, int(number(measure, "neutrality_digits")))
     return known_to(measure, mentions), np.append(neutral, 0.0)  # the padding, ordinal -1
 
 
