@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError
 from askew.corpora.documents import read_documents
@@ -64,19 +65,20 @@ def search_queries(
     """Search every query of a file and write the run, as TREC or Parquet by the ending of ``out``."""
     table = read_queries(queries)
     ranker = Bm25Ranker(index, model, threads)
-    parts, empty = [], 0
-    for start in range(0, table.num_rows, _CHUNK):
-        part = table.slice(start, _CHUNK)
-        hits = ranker.search(part["text"].combine_chunks(), k)
-        empty += hits.empty
-        parts.append(_lines(part["query_id"].combine_chunks(), hits, ranker.index))
-        if progress:
-            progress(start + part.num_rows, table.num_rows)
-    run = pl.concat(parts)
-    if run.height == 0:
-        raise DataError(f"search: none of the {table.num_rows} queries has a word that the index knows")
-    write_run(run, out, model.id)
-    return Searched(table.num_rows, run.height, empty, out)
+    empty = 0
+
+    def parts() -> Iterator[pl.DataFrame]:
+        nonlocal empty
+        for start in range(0, table.num_rows, _CHUNK):
+            part = table.slice(start, _CHUNK)
+            hits = ranker.search(part["text"].combine_chunks(), k)
+            empty += hits.empty
+            yield _lines(part["query_id"].combine_chunks(), hits, ranker.index)
+            if progress:
+                progress(start + part.num_rows, table.num_rows)
+
+    lines = write_run(parts(), out, model.id)
+    return Searched(table.num_rows, lines, empty, out)
 
 
 def _lines(query_ids: pa.Array, hits: Hits, index: Index) -> pl.DataFrame:
@@ -91,18 +93,42 @@ def _lines(query_ids: pa.Array, hits: Hits, index: Index) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def write_run(run: pl.DataFrame, out: Path, tag: str) -> None:
-    """Write a run whole or not at all: Parquet for .parquet, otherwise the six columns of TREC."""
+def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
+    """Write a run whole or not at all: Parquet for .parquet, otherwise the six columns of TREC. How many lines."""
     temporary = out.with_name(f".{out.name}.writing")
-    if out.suffix == ".parquet":
-        run.write_parquet(temporary)
-    else:
-        _refuse_blanks(run)
-        lines = run.select(
-            "query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", pl.col("score"), pl.lit(tag).alias("tag")
-        )
-        lines.write_csv(temporary, separator=" ", include_header=False, quote_style="never", float_precision=6)
-    temporary.replace(out)
+    try:
+        lines = (_write_parquet if out.suffix == ".parquet" else _write_trec)(parts, temporary, tag)
+        if lines == 0:
+            raise DataError("search: no query has a word that the index knows; there is nothing to write")
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return lines
+
+
+def _write_parquet(parts: Iterable[pl.DataFrame], path: Path, _tag: str) -> int:
+    lines, writer = 0, None
+    for part in parts:
+        table = part.to_arrow()
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+        lines += part.height
+    if writer is not None:
+        writer.close()
+    return lines
+
+
+def _write_trec(parts: Iterable[pl.DataFrame], path: Path, tag: str) -> int:
+    lines = 0
+    with path.open("wb") as file:
+        for part in parts:
+            _refuse_blanks(part)
+            columns = part.select(
+                "query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
+            )
+            columns.write_csv(file, separator=" ", include_header=False, quote_style="never", float_precision=6)
+            lines += part.height
+    return lines
 
 
 def _refuse_blanks(run: pl.DataFrame) -> None:

@@ -23,6 +23,8 @@ BLOCK = 64
 RANGE_BITS = 4
 _WINDOW = 1 << 14
 _SMALL_K = 48
+# A sum this little below a 32-bit score may still round to it, and win the tie by standing earlier in the collection.
+_TIE = 1.0 - 1.2e-7
 _NO_DOC = 0x7FFFFFFF
 # Up to so many answers, list by list is faster than window by window.
 _FEW = 100
@@ -99,14 +101,14 @@ def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_fl
         size = min(size + 1, k)
         if size == k:
             as_bits[0] = np.uint32(keys[k - 1] >> np.uint64(32))
-            floor[0] = max(floor[0], np.float64(as_float[0]))
+            floor[0] = max(floor[0], np.float64(as_float[0]) * _TIE)
         return size
     keys[size] = key
     size += 1
     if size == 2 * k:
         _keep_best(keys, size, k)
         as_bits[0] = np.uint32(_lowest(keys, k) >> np.uint64(32))
-        floor[0] = max(floor[0], np.float64(as_float[0]))
+        floor[0] = max(floor[0], np.float64(as_float[0]) * _TIE)
         return k
     return size
 
