@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
         install("")
         run([BIN / "askew", "demo", *arguments[1:]])
     elif arguments[:1] == ["test"]:
-        install("[test]")
+        install("[test,neural,faiss,irds]")
         if arguments[1:]:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
             return

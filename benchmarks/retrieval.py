@@ -18,7 +18,8 @@ from askew.corpora.documents import read_documents
 from askew.corpora.queries import read_queries
 from askew.rankers import lucene
 from askew.rankers.bm25.ranker import Bm25Ranker
-from askew.stages.retrieve import choose_model, index_documents, search_queries
+from askew.stages.rankers import make_ranker
+from askew.stages.retrieve import index_documents, search_queries
 
 COLLECTIONS = (
     ("msmarco_dl1920", "queries.dl19.tsv", "qrels.dl19.txt", "nDCG@10 AP(rel=2)@1000 RR(rel=2)@10"),
@@ -31,15 +32,15 @@ MOST_QUERIES = 1500
 
 def against_lucene(folder: Path, index: Path, queries: Path) -> None:
     texts = read_queries(queries)["text"].to_pylist()[:MOST_QUERIES]
-    ranker, peer = Bm25Ranker(index), lucene.LuceneRanker(read_documents(folder / "docs.tsv"))
+    lucene.make_index(read_documents(folder / "docs.tsv"), index.with_name(f"{index.name}-{queries.stem}-lucene"))
+    ranker, peer = Bm25Ranker(index), lucene.LuceneRanker(index.with_name(f"{index.name}-{queries.stem}-lucene"))
     for k in (10, 1000):
-        hits, same, worst = ranker.search(texts, k), 0, 0.0
-        for i, text in enumerate(texts):
-            part = slice(hits.offsets[i], hits.offsets[i + 1])
-            docs, scores = peer.search_one(text, k)
-            same += np.array_equal(docs, hits.docs[part])
-            if len(docs) == part.stop - part.start and len(docs):
-                worst = max(worst, float(np.abs(scores - hits.scores[part]).max()))
+        hits, theirs, same, worst = ranker.search(texts, k), peer.search(texts, k), 0, 0.0
+        for i in range(len(texts)):
+            ours, other = (slice(h.offsets[i], h.offsets[i + 1]) for h in (hits, theirs))
+            same += np.array_equal(theirs.docs[other], hits.docs[ours])
+            if other.stop - other.start == ours.stop - ours.start > 0:
+                worst = max(worst, float(np.abs(theirs.scores[other] - hits.scores[ours]).max()))
         print(f"  k={k}: {same} of {len(texts)} lists identical to Lucene's, largest score difference {worst:.1e}")
 
 
@@ -57,8 +58,8 @@ def main() -> None:
                 against_lucene(folder, index, folder / queries)
             for ranker in ("bm25", "bm25-msmarco", "qld"):
                 out = Path(scratch) / f"{name}-{ranker}.run"
-                model = choose_model(ranker, None, None, None, None)
-                search_queries(folder / queries, index, out, model, 1000 if "dl1" in name else 100)
+                made = make_ranker({"ranker": ranker, "index": str(index)})
+                search_queries(read_queries(folder / queries), made, out, 1000 if "dl1" in name else 100)
                 report = askew.measure([out], qrels=folder / qrels, measures=measures)
                 means = [(a.text, report.mean(report.runs[0], a)) for a in report.asked]
                 print(

@@ -121,3 +121,16 @@ def test_more_distinct_words_than_expected_make_the_table_grow():
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cn", "Co")), max_size=40))
 def test_any_text_is_analysed_as_by_lucene_itself(text):
     assert Analyzer().terms(text) == lucene.analyze([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [("_\u1082", ["\u1082"]), ("__\u1082_", ["\u1082"]), ("_\u1082a", ["_\u1082a"]), ("___", []), ("_\u0301", [])],
+)
+def test_underscores_alone_do_not_swallow_a_mark_that_is_a_word(text, terms):
+    # As Lucene has it; found by the comparison with it above.
+    assert Analyzer().terms(text) == terms
+
+
+def test_a_long_run_of_underscores_and_marks_is_read_once():
+    assert len(Analyzer().terms("_\u1082" * 200_000)) == 200_000

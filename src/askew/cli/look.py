@@ -14,10 +14,10 @@ from askew.core.errors import UnknownName
 
 
 def list_command(
-    what: Annotated[str, typer.Argument(help="One of: lexicons, measures, presets, tokenizers, plugins.")],
+    what: Annotated[str, typer.Argument(help="One of: lexicons, measures, presets, tokenizers, rankers, plugins.")],
     as_json: o.AsJson = False,
 ) -> None:
-    """List lexicons, measures, presets, tokenizers or plugins, a line each."""
+    """List lexicons, measures, presets, tokenizers, rankers or plugins, a line each."""
     from askew.cli.render import print_rows, say_json
 
     if what not in _LISTS:
@@ -85,6 +85,17 @@ def _tokenizers() -> list[dict[str, Any]]:
     return [{"name": name, "about": text} for name, text in about.items()]
 
 
+def _rankers() -> list[dict[str, Any]]:
+    from askew.plugins.registry import about, names, settings_of
+
+    indexed = names("index")
+    rows = []
+    for name in names("ranker"):
+        own = name if name in indexed else "bm25" if "index" in settings_of("ranker", name) else "-"
+        rows.append({"name": name, "index": "-" if name == "crossencoder" else own, "about": about("ranker", name)})
+    return rows
+
+
 def _plugins() -> list[dict[str, Any]]:
     from askew.plugins.kinds import KINDS
     from askew.plugins.registry import names, origin
@@ -97,16 +108,17 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "measures": _measures,
     "presets": _presets,
     "tokenizers": _tokenizers,
+    "rankers": _rankers,
     "plugins": _plugins,
 }
 
 
 def show_command(
-    what: Annotated[str, typer.Argument(help="One of: lexicon, measure, preset, store.")],
+    what: Annotated[str, typer.Argument(help="One of: lexicon, measure, preset, ranker, store.")],
     name: Annotated[str, typer.Argument(help="Its name, file or folder.")],
     as_json: o.AsJson = False,
 ) -> None:
-    """Show one lexicon with its terms, one measure with its parameters, one preset, or a store."""
+    """Show one lexicon with its terms, one measure, preset or ranker with its settings, or a store."""
     from askew.cli.render import say, say_json
 
     if what not in _THINGS:
@@ -176,6 +188,19 @@ def _show_preset(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _show_ranker(name: str) -> dict[str, Any]:
+    from askew.plugins.registry import about, names, origin, settings_of
+
+    if name not in names("ranker"):
+        raise UnknownName("ranker", name, names("ranker"))
+    facts: dict[str, Any] = {"ranker": name, "about": about("ranker", name), "from": origin("ranker", name)}
+    facts["settings when searching"] = settings_of("ranker", name)
+    if name in names("index"):
+        made = settings_of("index", name)
+        facts["settings when indexing"] = {key: made[key] for key in made if key not in ("documents", "folder")}
+    return facts
+
+
 def _show_store(name: str) -> dict[str, Any]:
     from askew.core.errors import StoreError
     from askew.engine.store import Store
@@ -199,5 +224,6 @@ _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
     "lexicon": _show_lexicon,
     "measure": _show_measure,
     "preset": _show_preset,
+    "ranker": _show_ranker,
     "store": _show_store,
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,6 +35,10 @@ StorePath = Annotated[
     Path, typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept and found again.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and the permutation test.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Another setting, as in --set depth=50; askew show names them.", metavar="NAME=VALUE"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.")]
 
@@ -47,3 +52,17 @@ def one_form(as_json: bool, as_tsv: bool) -> None:
     """A result has one form."""
     if as_json and as_tsv:
         raise ConfigError("--json and --tsv exclude each other: give one of them")
+
+
+def read_settings(given: list[str] | None) -> dict[str, Any]:
+    """``name=value`` as TOML writes values; what is none of them is a text."""
+    settings: dict[str, Any] = {}
+    for one in given or []:
+        name, sign, value = one.partition("=")
+        if not sign or not name.strip():
+            raise ConfigError(f"--set {one!r}: expected NAME=VALUE, as in --set depth=50")
+        try:
+            settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[name.strip()] = value
+    return settings

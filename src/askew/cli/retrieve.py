@@ -11,29 +11,46 @@ from askew.cli import options as o
 
 
 def index_command(
-    docs: Annotated[Path, typer.Argument(help="Documents: a file (TSV, JSON Lines, Parquet, gzip) or a folder.")],
+    docs: Annotated[str, typer.Argument(help="A file or folder of documents, a BEIR folder, irds:ID, or demo.")],
     out: Annotated[Path, typer.Option(help="The folder to write the index to.")],
-    analyzer: Annotated[str, typer.Option(help="english (as Lucene and Anserini) or plain (no stemming).")] = "english",
+    ranker: Annotated[str, typer.Option(help="The ranker to index for: see askew list rankers.")] = "bm25",
+    analyzer: Annotated[
+        str | None, typer.Option(help="BM25: english (as Lucene and Anserini) or plain (no stemming).")
+    ] = None,
+    settings: o.Settings = None,
     fields: o.Fields = None,
+    no_texts: Annotated[
+        bool, typer.Option("--no-texts", help="Do not keep the texts: less disk, no reranking.")
+    ] = False,
 ) -> None:
-    """Index documents for BM25 and query likelihood. k1, b and mu are chosen when searching, not here."""
+    """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
     from askew.cli.render import Waiting, safe
     from askew.stages.retrieve import index_documents
 
+    given = o.read_settings(settings) | ({"analyzer": analyzer} if analyzer is not None else {})
     with Waiting("indexing") as progress:
-        index = index_documents(docs, out, analyzer, o.split_fields(fields), lambda rows: progress(rows, 0))
-    facts = index.header
-    typer.echo(f"indexed {facts['documents']:,} documents, {facts['terms']:,} terms, {facts['postings']:,} postings")
-    if facts["filled"] < facts["documents"]:
+        facts = index_documents(
+            docs, out, ranker, given, o.split_fields(fields), not no_texts, lambda rows: progress(rows, 0)
+        )
+    counted = [f"{facts[name]:,} {name}" for name in ("documents", "terms", "postings", "tokens") if name in facts]
+    typer.echo(f"indexed {', '.join(counted)}")
+    if facts.get("filled", facts["documents"]) < facts["documents"]:
         typer.echo(f"{facts['documents'] - facts['filled']:,} of them have no term and can never be found")
+    if "weights" in facts:
+        typer.echo(f"with {safe(str(facts['weights']))}")
     typer.echo(f"in {safe(str(out))}")
 
 
 def search_command(
-    queries: Annotated[Path, typer.Argument(help="Queries: id TAB text, JSON Lines, or id,query,label.")],
-    index: Annotated[Path, typer.Option(help="The folder of the index.")],
+    queries: Annotated[str, typer.Argument(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
     out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
-    ranker: Annotated[str, typer.Option(help="bm25 (0.9/0.4), bm25-msmarco (0.82/0.68) or qld.")] = "bm25",
+    index: Annotated[
+        list[Path] | None, typer.Option(help="The folder of an index; several are fused, or reranked.")
+    ] = None,
+    ranker: Annotated[
+        str | None, typer.Option(help="See askew list rankers; by default the one the index was made for.")
+    ] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to replay.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many documents for each query, 1000 at most.")] = 1000,
     k1: Annotated[float | None, typer.Option(help="BM25: k1.")] = None,
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,
@@ -42,14 +59,19 @@ def search_command(
         str | None, typer.Option(help="Document lengths: lucene (one byte, the default) or exact.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    settings: o.Settings = None,
 ) -> None:
-    """Search every query and write a run. Lists are those of Lucene, ties in the order of the collection."""
+    """Search every query and write a run. Equal scores stand in the order of the collection."""
     from askew.cli.render import Waiting, note, safe
-    from askew.stages.retrieve import choose_model, search_queries
+    from askew.stages.rankers import compose, make_ranker
+    from askew.stages.retrieve import queries_of, search_queries
 
-    model = choose_model(ranker, k1, b, mu, lengths)
+    options = {"k1": k1, "b": b, "mu": mu, "lengths": lengths, "threads": threads}
+    given = {name: value for name, value in options.items() if value is not None} | o.read_settings(settings)
+    table = queries_of(queries)
     with Waiting("searching") as progress:
-        done = search_queries(queries, index, out, model, k, threads, progress)
+        made = make_ranker(compose(ranker, index or [], run or [], given), table)
+        done = search_queries(table, made, out, k, progress)
     if done.empty:
-        note([f"{done.empty} of {done.queries} queries have no word that the index knows and found nothing"])
-    typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {model.id}: {safe(str(out))}")
+        note([f"{done.empty} of {done.queries} queries found nothing"])
+    typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {made.id}: {safe(str(out))}")

@@ -106,6 +106,30 @@ class Rankings:
                 yield i + 1, docs, there
 
 
+@dataclass(frozen=True)
+class Hits:
+    """The answers of a batch of queries: query i has documents ``docs[offsets[i]:offsets[i + 1]]``, best first.
+
+    ``docs`` are ordinals of the ranker's documents; equal scores stand in the order of the collection.
+    """
+
+    offsets: Ints
+    docs: npt.NDArray[np.int32]
+    scores: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def empty(self) -> int:
+        """How many queries found nothing."""
+        return int((np.diff(self.offsets) == 0).sum())
+
+    def rows(self) -> Ints:
+        """The query of each answer."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
 def order_by_score(query: Ints, score: Floats, doc_id_rank: Ints) -> Ints:
     """The order of run lines under the rule ``score``; ``doc_id_rank`` ranks document ids by their bytes."""
     # A score beyond 32 bits is infinite there, as it is for trec_eval: nothing to warn of.

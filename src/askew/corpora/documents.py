@@ -5,7 +5,7 @@ Only one block is ever in memory, so a collection may be of any size.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from askew.core.errors import ConfigError, DataError, place
 from askew.core.tables import DOCUMENTS
 from askew.corpora.files import Meter, check_file, decode_block, line_blocks, suffix_of
 from askew.corpora.jsonl import json_id, json_rows, json_text
-from askew.corpora.lines import listing, no_value, shown
+from askew.corpora.lines import WHITE, listing, no_value, shown
 from askew.corpora.parquet import id_column, parquet_batches, parquet_names, parquet_rows, text_column
 
 _ID_NAMES = ("doc_id", "docid", "docno", "id", "_id", "pid")
@@ -58,15 +58,31 @@ def read_documents(
     ``published`` follows the published scripts: a TSV line that is not exactly two columns is a document all the same,
     whose text is null. ``meter`` is told how far the files are read.
     """
+    yield from read_document_files(document_files(path), path, fields, published, meter)
+
+
+def read_document_files(
+    files: Iterable[Path], path: Path, fields: tuple[str, ...] = (), published: bool = False,
+    meter: Meter | None = None, titled: bool = False,
+) -> Iterator[pa.Table]:  # fmt: skip
+    """The same from files that are known already; ``path`` names them all in a message.
+
+    ``titled`` follows BEIR where no fields are named: a title, where a document has one, stands before its text.
+    """
     found = 0
     meter = meter or Meter()
-    for file in document_files(path):
-        for ids, texts in _read_file(file, fields, published, meter):
+    for file in files:
+        for ids, texts in _read_file(file, fields, published, meter, titled):
             found += len(ids)
             yield _as_documents(ids, texts)
         meter.next_file()
     if not found:
-        raise DataError(f"documents {path}: there are no documents in it; expected at least one id with its text")
+        raise no_documents(path)
+
+
+def no_documents(path: Path) -> DataError:
+    """The error for a collection of nothing."""
+    return DataError(f"documents {path}: there are no documents in it; expected at least one id with its text")
 
 
 def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> pa.Table:
@@ -79,19 +95,24 @@ def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> p
     return _as_documents(ids, _joined(texts))
 
 
+def as_documents(rows: list[tuple[str, str]]) -> pa.Table:
+    """Ids and texts that are checked already, as a table."""
+    return _as_documents(pa.array([row[0] for row in rows]), pa.array([row[1] for row in rows], pa.large_string()))
+
+
 def _as_documents(ids: pa.Array, texts: pa.Array) -> pa.Table:
     return pa.table([ids.cast(pa.string()), texts.cast(pa.large_string())], schema=DOCUMENTS)
 
 
 def _read_file(
-    path: Path, fields: tuple[str, ...], published: bool, meter: Meter
+    path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Ids and texts of one file, never none of them."""
     form = _ENDINGS.get(suffix_of(path), "tsv")
     if form == "parquet":
-        return _read_parquet(path, fields, meter)
+        return _read_parquet(path, fields, meter, titled)
     if form == "jsonl":
-        return _read_jsonl(path, fields, meter)
+        return _read_jsonl(path, fields, meter, titled)
     if fields:
         raise ConfigError(f"documents {path}: a TSV file has no named fields; --fields is for JSON Lines and Parquet")
     return _read_published(path, meter) if published else _read_tsv(path, meter)
@@ -158,24 +179,31 @@ def _read_published(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Arr
             yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
 
 
-def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool) -> Iterator[tuple[pa.Array, pa.Array]]:
     for first_line, block in line_blocks(path, meter=meter):
         ids, texts = [], []
         text = decode_block(path, first_line, block)
         for number, row in json_rows(text, path, "an object with doc_id and text", first_line):
-            doc_id, text = _json_document(row, path, number, fields)
+            doc_id, text = json_document(row, path, number, fields, titled)
             ids.append(doc_id)
             texts.append(text)
         if ids:
             yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
 
 
-def _json_document(row: dict[str, Any], path: Path, number: int, fields: tuple[str, ...]) -> tuple[str, str]:
+def json_document(
+    row: Mapping[str, Any], path: Path, number: int, fields: tuple[str, ...] = (), titled: bool = False
+) -> tuple[str, str]:
+    """The id and the text of one object, which stands at this line or row."""
     id_name, names = _names(row, fields)
     if id_name is None or not names or any(name not in row for name in names):
         wanted = "a document id and " + (", ".join(fields) if fields else "text (or contents)")
         raise DataError(f"{place(path, number)}: expected {wanted}; found the keys {listing(row)}")
     texts = [json_text(row[name], name, path, number) for name in names if row[name] is not None]
+    title = row.get("title") if titled and not fields else None
+    # Where there is no title, BEIR writes an empty one.
+    if title is not None and (before := json_text(title, "title", path, number)).strip(WHITE):
+        texts.insert(0, before)
     return json_id(row[id_name], id_name, path, number), " ".join(texts)
 
 
@@ -183,6 +211,12 @@ def _names(found: Container[str], fields: tuple[str, ...]) -> tuple[str | None, 
     """What the id is called among these, and the parts that make up the text."""
     id_name = next((name for name in _ID_NAMES if name in found), None)
     return id_name, fields or tuple(name for name in _TEXT_NAMES if name in found)[:1]
+
+
+def are_documents(columns: list[str]) -> bool:
+    """Whether these are the columns of documents: an id and a text."""
+    id_name, names = _names(columns, ())
+    return id_name is not None and bool(names)
 
 
 def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -193,13 +227,21 @@ def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tupl
     return id_name, names
 
 
-def _read_parquet(path: Path, fields: tuple[str, ...], meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
-    id_name, names = _id_and_names(parquet_names(path, "documents"), path, fields)
+def _read_parquet(
+    path: Path, fields: tuple[str, ...], meter: Meter, titled: bool
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    found = parquet_names(path, "documents")
+    id_name, names = _id_and_names(found, path, fields)
+    titled = titled and not fields and "title" in found
+    names = ("title", *names) if titled else names
     size, rows = path.stat().st_size, parquet_rows(path, "documents")
     row = 1
     for batch in parquet_batches(path, "documents", list(dict.fromkeys([id_name, *names]))):
         ids = id_column(batch, id_name, path, "documents", row)
-        yield ids, _joined([text_column(batch, name, path, "documents") for name in names])
+        texts = [text_column(batch, name, path, "documents") for name in names]
+        if titled:
+            texts[0] = pc.if_else(pc.equal(pc.ascii_trim_whitespace(texts[0]), ""), None, texts[0])
+        yield ids, _joined(texts)
         row += batch.num_rows
         # Which bytes were read is not told; the rows are as good a measure of how far it is.
         meter.position = size * (row - 1) // max(rows, 1)

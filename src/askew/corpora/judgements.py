@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from askew.corpora.parquet import id_column, parquet_names, parquet_table
 
 _HEADERS = {"query-id", "query_id", "qid", "topic"}
 _NAMES = ("query_id", "doc_id", "relevance")
+# Named so by BEIR. Any other score is one of a run, and a run is no judgement.
+_BEIR_NAMES = ("query-id", "corpus-id", "score")
 _SCHEMA = {"line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "relevance": pl.Int64()}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 # Judgements travel as 32-bit numbers, see askew.core.tables.
@@ -41,13 +43,28 @@ def read_judgements(path: Path) -> QrelsFile:
         rows = _parquet(path)
     else:
         text = read_text(path, "judgements")
-        rows = _json(text, path) if suffix_of(path) in (".jsonl", ".ndjson") else _columns(text, path)
+        rows = _json(text, path) if suffix_of(path) in (".jsonl", ".ndjson", ".json") else _columns(text, path)
     return _checked(rows, path)
 
 
 def judgements_of(table: pa.Table, path: Path) -> QrelsFile:
     """Judgements that are a table already, with the same checks; ``path`` is only its name."""
     return _checked(_table(table, path), path)
+
+
+def judgements_of_rows(rows: Iterable[tuple[object, object, object]], path: Path) -> QrelsFile:
+    """Judgements as (query, document, relevance), with the same checks; ``path`` names them in a message."""
+    return _checked((_row(*row, path, number) for number, row in enumerate(rows, start=1)), path)
+
+
+def judgement_names(found: Container[str]) -> tuple[str, str, str] | None:
+    """What query, document and relevance are called among these; none where they are not judgements."""
+    return next((names for names in (_NAMES, _BEIR_NAMES) if all(name in found for name in names)), None)
+
+
+def _row(query: object, doc: object, grade: object, path: Path, number: int) -> Row:
+    ids = json_id(query, "query_id", path, number), json_id(doc, "doc_id", path, number)
+    return number, *ids, _grade(grade, path, number)
 
 
 def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
@@ -104,30 +121,31 @@ def _grade(value: object, path: Path, line: int) -> int:
 def _json(text: str, path: Path) -> Iterator[Row]:
     expected = "an object with query_id, doc_id, relevance"
     for number, row in json_rows(text, path, expected):
-        if any(name not in row for name in _NAMES):
+        names = judgement_names(row)
+        if names is None:
             raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
-        query = json_id(row["query_id"], "query_id", path, number)
-        doc = json_id(row["doc_id"], "doc_id", path, number)
-        yield number, query, doc, _grade(row["relevance"], path, number)
+        query, doc, grade = (row[name] for name in names)
+        yield _row(query, doc, grade, path, number)
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    found = parquet_names(path, "judgements")
-    _check_names(found, path)
-    return _table(parquet_table(path, "judgements", list(_NAMES)), path)
+    names = _table_names(parquet_names(path, "judgements"), path)
+    return _table(parquet_table(path, "judgements", list(names)), path)
 
 
-def _check_names(found: list[str], path: Path) -> None:
-    if any(name not in found for name in _NAMES):
+def _table_names(found: list[str], path: Path) -> tuple[str, str, str]:
+    names = judgement_names(found)
+    if names is None:
         raise DataError(
             f"judgements {path}: expected the columns {', '.join(_NAMES)}; found the columns {listing(found)}"
         )
+    return names
 
 
 def _table(table: pa.Table, path: Path) -> Iterator[Row]:
-    _check_names(table.column_names, path)
-    queries, docs = (id_column(table, name, path, "judgements").to_pylist() for name in _NAMES[:2])
-    grades = table["relevance"].to_pylist()
+    names = _table_names(table.column_names, path)
+    queries, docs = (id_column(table, name, path, "judgements").to_pylist() for name in names[:2])
+    grades = table[names[2]].to_pylist()
     for number, (query, doc, grade) in enumerate(zip(queries, docs, grades, strict=True), start=1):
         yield number, query, doc, _grade(grade, path, number)
 

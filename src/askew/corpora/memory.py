@@ -1,23 +1,29 @@
-"""What a program has in memory: data frames, Arrow tables, mappings. They pass the checks that files pass."""
+"""What a program has in memory: lists, mappings, data frames, Arrow tables. They pass the checks that files pass.
+
+Data frames of any library come in by Arrow's own door (``__arrow_c_stream__``), so none of them is imported here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
-from askew.corpora.documents import documents_of
+from askew.corpora.documents import as_documents, documents_of, json_document
 from askew.corpora.judgements import QrelsFile, judgements_of
 from askew.corpora.lines import WHITE, shown
 from askew.corpora.runs import RunFile, run_of
 
 # Messages name a file; what is in memory has no better name.
 _HERE = Path("in memory")
+_TABLES = "a mapping, a data frame or an Arrow table"
+_DOCUMENTS = f"a list of texts, of (id, text) or of dicts, {_TABLES}"
+_ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
 def run_in_memory(run: object, name: str) -> RunFile:
@@ -35,30 +41,89 @@ def judgements_in_memory(qrels: object) -> QrelsFile:
 
 
 def documents_in_memory(docs: object, fields: tuple[str, ...] = ()) -> pa.Table:
-    """Documents from a mapping of id to text, a data frame or an Arrow table."""
+    """Documents from texts, (id, text) pairs, dicts, a mapping of id to text, a data frame or an Arrow table.
+
+    A list of texts has no ids, so the ids are the positions: "0", "1", ...
+    """
     what = f"documents {_HERE}"
+    if _is_list(docs):
+        return _listed(docs, fields, what)
     if not isinstance(docs, Mapping):
-        return documents_of(_as_table(docs, what), _HERE, fields)
-    if fields:
-        raise ConfigError(f"{what}: a mapping of id to text has no named fields; fields are for tables")
-    for doc, text in docs.items():
+        return documents_of(_as_table(docs, what, _DOCUMENTS), _HERE, fields)
+    _refuse_fields("a mapping of id to text", fields, what)
+    return _pairs(list(docs.items()), what)
+
+
+def held_in_memory(docs: object) -> object:
+    """The same documents such that they can be read again and again: a stream could be read only once."""
+    return docs if isinstance(docs, Mapping) or _is_list(docs) else _as_table(docs, f"documents {_HERE}", _DOCUMENTS)
+
+
+def _is_list(thing: object) -> TypeGuard[Sequence[Any]]:
+    """A text is a sequence too, of its letters, but nobody means that."""
+    return isinstance(thing, Sequence) and not isinstance(thing, str | bytes | bytearray)
+
+
+def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table:
+    """The documents of a list. What the first of them is, all are."""
+    if not docs:
+        raise _empty(what)
+    if isinstance(docs[0], str):
+        _refuse_fields("a list of texts", fields, what)
+        return _pairs([(str(position), text) for position, text in enumerate(docs)], what)
+    if isinstance(docs[0], Mapping):
+        _check_each(docs, lambda doc: isinstance(doc, Mapping), "a dict as before", what)
+        # A dict is read as a line of JSON Lines is.
+        return as_documents([json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)])
+    _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, "a text, (id, text) or a dict", what)
+    _refuse_fields("a list of (id, text)", fields, what)
+    return _pairs(docs, what)
+
+
+def _check_each(docs: Sequence[Any], fits: Callable[[object], bool], wanted: str, what: str) -> None:
+    for position, doc in enumerate(docs):
+        if not fits(doc):
+            raise DataError(f"{what}: expected {wanted} at position {position}, found {shown(doc)}")
+
+
+def _pairs(pairs: Sequence[Any], what: str) -> pa.Table:
+    for doc, text in pairs:
         if not isinstance(text, str):
             raise DataError(f"{what}: expected a text for the document {shown(doc)}, found {shown(text)}")
-    table = _table({"doc_id": _ids(docs, "doc_id", what), "text": list(docs.values())}, what)
-    return documents_of(table, _HERE, ())
+    if not pairs:
+        raise _empty(what)
+    ids = _ids((doc for doc, _ in pairs), "doc_id", what)
+    return documents_of(_table({"doc_id": ids, "text": [text for _, text in pairs]}, what), _HERE, ())
 
 
-def _as_table(thing: object, what: str) -> pa.Table:
+def _refuse_fields(kind: str, fields: tuple[str, ...], what: str) -> None:
+    if fields:
+        raise ConfigError(f"{what}: {kind} has no named fields; fields are for tables and dicts")
+
+
+def _is_arrow(thing: object) -> bool:
+    return any(hasattr(thing, door) for door in _ARROW)
+
+
+def _as_table(thing: object, what: str, wanted: str = _TABLES) -> pa.Table:
     """A table with its columns as they are, checked only for being one."""
-    if isinstance(thing, pl.DataFrame):
-        thing = thing.to_arrow()
-    if not isinstance(thing, pa.Table):
-        raise DataError(
-            f"{what}: expected a path, a mapping, a polars data frame or an Arrow table, found {type(thing).__name__}"
-        )
-    if not thing.num_rows:
-        raise DataError(f"{what}: there are no rows in it; expected at least one")
-    return thing
+    if not _is_arrow(thing):
+        raise DataError(f"{what}: expected a path, {wanted}, found {type(thing).__name__}")
+    try:
+        table = thing.to_arrow() if isinstance(thing, pl.DataFrame) else pa.table(thing)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        # Columns of mixed types, two of one name, or a single column.
+        raise DataError(f"{what}: {type(thing).__name__} is no table of plain columns ({_reason(error)})") from None
+    twice = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{what}: the column {twice} is there more than once; rename or remove one")
+    if not table.num_rows:
+        raise _empty(what)
+    return table
+
+
+def _empty(what: str) -> DataError:
+    return DataError(f"{what}: there are no rows in it; expected at least one")
 
 
 def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:
@@ -71,7 +136,7 @@ def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:
             )
         rows += [(query, doc, number) for doc, number in docs.items()]
     if not rows:
-        raise DataError(f"{what}: there are no rows in it; expected at least one")
+        raise _empty(what)
     for query, doc, number in rows:
         if isinstance(number, bool) or not isinstance(number, Real):
             raise DataError(
@@ -97,4 +162,9 @@ def _table(columns: Mapping[str, list[Any]], what: str) -> pa.Table:
     try:
         return pa.table(dict(columns))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise DataError(f"{what}: {str(error).splitlines()[0]}") from None
+        raise DataError(f"{what}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """The first line of a foreign message, or the name of the error where it has none."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,16 +1,17 @@
-"""Queries: ``id TAB text``, JSON Lines, and the published annotated list (``id,query,label``)."""
+"""Queries: ``id TAB text``, JSON Lines, Parquet, and the published annotated list (``id,query,label``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from askew.core.errors import DataError, place
-from askew.corpora.files import read_text, suffix_of
+from askew.corpora.files import check_file, read_text, suffix_of
 from askew.corpora.jsonl import json_id, json_rows, json_text
-from askew.corpora.lines import WHITE, listing, shown
+from askew.corpora.lines import WHITE, listing, no_value, shown
+from askew.corpora.parquet import id_column, parquet_names, parquet_table, text_column
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
 _ID_NAMES = ("query_id", "qid", "_id", "id")
@@ -22,16 +23,28 @@ Row = tuple[int, str, str, str | None]
 
 def read_queries(path: Path) -> pa.Table:
     """Columns query_id, text and label (null where the file has none)."""
+    if suffix_of(path) == ".parquet":
+        return queries_of(_parquet(check_file(path, "queries")), path)
     text = read_text(path, "queries")
-    read = {".jsonl": _json, ".ndjson": _json, ".csv": _annotated}.get(suffix_of(path), _tsv)
+    read = {".jsonl": _json, ".ndjson": _json, ".json": _json, ".csv": _annotated}.get(suffix_of(path), _tsv)
+    return queries_of(read(text, path), path)
+
+
+def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
+    """Queries that are rows already, with the same checks; ``path`` names them in a message."""
     rows: dict[str, dict[str, str | None]] = {}
-    for number, query_id, query, label in read(text, path):
+    for number, query_id, query, label in found:
         if query_id in rows:
             raise DataError(f"{place(path, number)}: the query id {query_id!r} stands there more than once; keep one")
         rows[query_id] = {"query_id": query_id, "text": query, "label": label}
     if not rows:
         raise DataError(f"queries {path}: the file has no queries; expected lines of query id, TAB, text")
     return pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
+
+
+def are_queries(columns: list[str]) -> bool:
+    """Whether these are surely the columns of queries. An ``_id`` with a text may be a document as well."""
+    return any(name in columns for name in _ID_NAMES[:2]) and any(name in columns for name in _TEXT_NAMES)
 
 
 def _tsv(text: str, path: Path) -> Iterator[Row]:
@@ -58,6 +71,22 @@ def _json(text: str, path: Path) -> Iterator[Row]:
         label = row.get("label")
         label = None if label is None else json_text(label, "label", path, number)
         yield number, query_id, json_text(row[text_name], text_name, path, number), label
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    found = parquet_names(path, "queries")
+    id_name = next((name for name in _ID_NAMES if name in found), None)
+    text_name = next((name for name in _TEXT_NAMES if name in found), None)
+    if id_name is None or text_name is None:
+        raise DataError(f"queries {path}: expected query_id and text columns; found {listing(found)}")
+    names = [id_name, text_name, *(name for name in ("label",) if name in found)]
+    table = parquet_table(path, "queries", names)
+    ids = id_column(table, id_name, path, "queries").to_pylist()
+    texts, *labels = (text_column(table, name, path, "queries").to_pylist() for name in names[1:])
+    for number, (query_id, text) in enumerate(zip(ids, texts, strict=True), start=1):
+        if text is None:
+            raise no_value(path, number, text_name)
+        yield number, query_id, text, labels[0][number - 1] if labels else None
 
 
 def _annotated(text: str, path: Path) -> Iterator[Row]:

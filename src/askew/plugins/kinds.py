@@ -9,7 +9,7 @@ A plugin is announced by an entry point in the group ``askew.<kind>``, for insta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure, Value
-from askew.core.ranking import Floats, Ints, Rankings
+from askew.core.ranking import Floats, Hits, Ints, Rankings
 
-KINDS = ("measure", "tokenizer", "stage")
+KINDS = ("measure", "tokenizer", "stage", "ranker", "index", "analyzer", "reformulator", "classifier", "filter")
 
 
 @dataclass(frozen=True)
@@ -150,3 +150,20 @@ class Stage(Protocol):
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """The output for these rows, and how many rows were dropped, by reason."""
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """Texts in, ranked documents out.
+
+    ``id`` says which ranker with which settings made a run: one word, for it stands in the last column of a TREC run.
+    ``search`` answers every text, with at most ``k`` documents, best first; equal scores in the order of ``doc_ids``.
+    A ranker that searches an index takes its folder as the setting ``index``; how the index is made is a plugin of the
+    kind ``index``, under the name that the ranker has: a function of documents, a folder and settings.
+    """
+
+    id: str
+    doc_ids: pa.Array
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int) -> Hits:
+        """The k best documents of each text."""

@@ -6,7 +6,8 @@ import difflib
 import inspect
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.plugins.kinds import KINDS
@@ -55,8 +56,49 @@ def build(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
                 f"{where + ': ' if where else ''}the {kind} {name!r} has no setting {key!r}{hint} "
                 f"(it has: {', '.join(known) or 'none'})"
             )
+    _check_types(make, settings, f"{where + ': ' if where else ''}the {kind} {name!r}")
     required = [p.name for p in signature.parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     missing = [key for key in required if key not in settings]
     if missing:
-        raise ConfigError(f"the {kind} {name!r} needs the setting {missing[0]!r}")
+        raise ConfigError(f"{where + ': ' if where else ''}the {kind} {name!r} needs the setting {missing[0]!r}")
     return make(**settings)
+
+
+def settings_of(kind: str, name: str) -> dict[str, str]:
+    """What can be set of a plugin, with the default of each."""
+    found = inspect.signature(load(kind, name)).parameters.values()
+    return {p.name: "needed" if p.default is p.empty else _as_toml(p.default) for p in found if p.name != "self"}
+
+
+def about(kind: str, name: str) -> str:
+    """The first line of a plugin's own description."""
+    return (inspect.getdoc(load(kind, name)) or "no description").splitlines()[0]
+
+
+def _as_toml(value: Any) -> str:
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, str) else str(value)
+
+
+def _check_types(make: Any, settings: dict[str, Any], who: str) -> None:
+    """Refuse a value of another type than the plugin's own annotation says, where that is a simple one."""
+    try:
+        hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
+    except (NameError, TypeError, AttributeError):
+        return
+    for key, value in settings.items():
+        allowed = _simple(hints.get(key))
+        whole_for_any = float in allowed and isinstance(value, int) and not isinstance(value, bool)
+        if allowed and type(value) not in allowed and not whole_for_any:
+            names = " or ".join("nothing" if kind is type(None) else _WORDS[kind] for kind in allowed)
+            raise ConfigError(f"{who}: the setting {key!r} should be {names}, found {value!r}")
+
+
+_WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
+
+def _simple(hint: Any) -> tuple[Any, ...]:
+    """The types a hint allows, where all of them are simple; otherwise none, and nothing is checked."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    return kinds if all(kind in _WORDS or kind is type(None) for kind in kinds) else ()

@@ -17,6 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core.errors import MissingExtra
+from askew.core.ranking import Hits
+from askew.rankers.common import check_k, query_texts
+from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
+
+FORMAT = 1
 
 
 @cache
@@ -61,39 +66,71 @@ def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:
     return [list(utils.analyze(analyzer, text).toArray()) for text in texts]
 
 
-class LuceneRanker:
-    """BM25 by Lucene over an index in memory."""
+def make_index(documents: Iterable[pa.Table], folder: Path) -> dict[str, Any]:
+    """A Lucene index of documents, one segment, with Anserini's default English analysis."""
+    java = _java()
+    new_folder(folder)
+    analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+    writer = java("org.apache.lucene.index.IndexWriter")(
+        _directory(folder), java("org.apache.lucene.index.IndexWriterConfig")(analyzer)
+    )
+    document, field = java("org.apache.lucene.document.Document"), java("org.apache.lucene.document.TextField")
+    store = java("org.apache.lucene.document.Field$Store")
+    ids: list[pa.Array] = []
+    for batch in documents:
+        ids.append(flat(batch["doc_id"]).cast(pa.string()))
+        for text in flat(batch["text"]).to_pylist():
+            entry = document()
+            entry.add(field("contents", text or "", store.NO))
+            writer.addDocument(entry)
+    writer.forceMerge(1)
+    writer.close()
+    doc_ids = pa.concat_arrays(ids) if ids else pa.array([], pa.string())
+    refuse_repeats(doc_ids)
+    write_strings(folder / "doc_ids.arrow", doc_ids)
+    files = [f"lucene/{path.name}" for path in sorted((folder / "lucene").iterdir()) if path.name != "write.lock"]
+    facts = {"documents": len(doc_ids)}
+    write_header(folder, "lucene", FORMAT, [*files, "doc_ids.arrow"], facts)
+    return facts
 
-    def __init__(self, batches: Iterable[pa.Table], k1: float = 0.9, b: float = 0.4) -> None:
+
+def _directory(folder: Path) -> Any:
+    java = _java()
+    path = java("java.io.File")(str((folder / "lucene").resolve())).toPath()
+    return java("org.apache.lucene.store.FSDirectory").open(path)
+
+
+class LuceneRanker:
+    """BM25 by Lucene itself."""
+
+    def __init__(self, index: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
         java = _java()
+        self.folder = Path(index)
+        self.header = open_header(self.folder, "lucene", FORMAT)
+        self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         self._analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
-        self._similarity = java("org.apache.lucene.search.similarities.BM25Similarity")(k1, b)
-        directory = java("org.apache.lucene.store.ByteBuffersDirectory")()
-        config = java("org.apache.lucene.index.IndexWriterConfig")(self._analyzer)
-        config.setSimilarity(self._similarity)
-        writer = java("org.apache.lucene.index.IndexWriter")(directory, config)
-        document, field = java("org.apache.lucene.document.Document"), java("org.apache.lucene.document.TextField")
-        store = java("org.apache.lucene.document.Field$Store")
-        self.doc_ids: list[str] = []
-        for batch in batches:
-            self.doc_ids += batch["doc_id"].to_pylist()
-            for text in batch["text"].to_pylist():
-                entry = document()
-                entry.add(field("contents", text or "", store.NO))
-                writer.addDocument(entry)
-        writer.forceMerge(1)
-        writer.close()
-        reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
+        reader = java("org.apache.lucene.index.DirectoryReader").open(_directory(self.folder))
         # The constructor is overloaded; without the cast the wrong one is tried.
         from jnius import cast
 
         reader = cast("org.apache.lucene.index.IndexReader", reader)
         self._searcher = java("org.apache.lucene.search.IndexSearcher")(reader)
-        self._searcher.setSimilarity(self._similarity)
+        self._searcher.setSimilarity(java("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         self._queries = java("io.anserini.search.query.BagOfWordsQueryGenerator")()
+        self.id = f"lucene-{k1:g}-{b:g}"
 
-    def search_one(self, text: str, k: int = 10) -> tuple[Any, Any]:
-        """Document numbers and scores, best first."""
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best documents of each text."""
+        check_k(k)
+        found = [self._search_one(text, k) for text in query_texts(texts)]
+        sizes = [len(docs) for docs, _ in found]
+        return Hits(
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.array([doc for docs, _ in found for doc in docs], np.int32),
+            np.array([score for _, scores in found for score in scores], np.float32),
+        )
+
+    def _search_one(self, text: str, k: int) -> tuple[list[int], list[float]]:
         query = self._queries.buildQuery("contents", self._analyzer, text)
         found = self._searcher.search(query, k).scoreDocs
-        return np.array([hit.doc for hit in found], np.int32), np.array([hit.score for hit in found], np.float32)
+        return [hit.doc for hit in found], [hit.score for hit in found]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from askew.core.errors import ConfigError, DataError
-from askew.corpora.documents import read_documents
+from askew.core.errors import DataError, UnknownName
+from askew.core.ranking import Hits
+from askew.corpora.collection import open_collection
 from askew.corpora.queries import read_queries
-from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.index import Index, build_index
-from askew.rankers.bm25.ranker import Bm25Ranker, Hits
-from askew.rankers.bm25.weights import MODELS, Bm25, Model, Qld
+from askew.plugins.kinds import Ranker
+from askew.plugins.registry import build, names
+from askew.rankers.disk import keeping_texts, new_folder
 
 # So many queries are searched and written at a time, so that memory stays flat.
 _CHUNK = 20_000
@@ -34,37 +35,45 @@ class Searched:
 
 
 def index_documents(
-    docs: Path,
+    docs: object,
     out: Path,
-    analyzer: str = "english",
+    ranker: str = "bm25",
+    settings: Mapping[str, Any] | None = None,
     fields: Sequence[str] = (),
+    texts: bool = True,
     progress: Callable[[int], None] | None = None,
-) -> Index:
-    """Index a collection into a new folder."""
-    return build_index(read_documents(docs, tuple(fields)), out, Analyzer(analyzer), progress=progress)
+) -> Mapping[str, Any]:
+    """Index a collection into a new folder for a ranker; the facts of the index. ``texts`` keeps the texts in it."""
+    if ranker not in names("index"):
+        raise UnknownName("ranker with an index", ranker, names("index"))
+    documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
+    new_folder(out)
+    if texts:
+        documents = keeping_texts(documents, out)
+    facts: Mapping[str, Any] = build("index", ranker, {**(settings or {}), "documents": documents, "folder": out})
+    return facts
 
 
-def choose_model(ranker: str, k1: float | None, b: float | None, mu: float | None, lengths: str | None) -> Model:
-    """A model by name, with other parameters where they are given."""
-    if ranker not in MODELS:
-        raise ConfigError(f"ranker {ranker!r}: expected one of {', '.join(MODELS)}")
-    model = MODELS[ranker]
-    given = {"k1": k1, "b": b, "mu": mu, "lengths": lengths}
-    wrong = [name for name, value in given.items() if value is not None and not hasattr(model, name)]
-    if wrong:
-        raise ConfigError(f"ranker {ranker!r} has no parameter {wrong[0]!r}")
-    chosen = {name: value for name, value in given.items() if value is not None}
-    own = {name: getattr(model, name) for name in ("k1", "b", "mu", "lengths") if hasattr(model, name)}
-    return Qld(**{**own, **chosen}) if isinstance(model, Qld) else Bm25(**{**own, **chosen})
+def queries_of(source: str | Path) -> pa.Table:
+    """Queries from a file of them, or those of a collection: a folder, irds:ID, or demo."""
+    if str(source) != "demo" and not str(source).startswith("irds:") and Path(source).is_file():
+        return read_queries(Path(source))
+    return open_collection(source).queries()
+
+
+def _counted(batches: Iterable[pa.Table], progress: Callable[[int], None] | None) -> Iterator[pa.Table]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        if progress:
+            progress(done)
 
 
 def search_queries(
-    queries: Path, index: Path, out: Path, model: Model, k: int = 1000, threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Searched:  # fmt: skip
-    """Search every query of a file and write the run, as TREC or Parquet by the ending of ``out``."""
-    table = read_queries(queries)
-    ranker = Bm25Ranker(index, model, threads)
+    table: pa.Table, ranker: Ranker, out: Path, k: int = 1000, progress: Callable[[int, int], None] | None = None
+) -> Searched:
+    """Search every query of a table and write the run, as TREC or Parquet by the ending of ``out``."""
     empty = 0
 
     def parts() -> Iterator[pl.DataFrame]:
@@ -73,21 +82,20 @@ def search_queries(
             part = table.slice(start, _CHUNK)
             hits = ranker.search(part["text"].combine_chunks(), k)
             empty += hits.empty
-            yield _lines(part["query_id"].combine_chunks(), hits, ranker.index)
+            yield _lines(part["query_id"].combine_chunks(), hits, ranker.doc_ids)
             if progress:
                 progress(start + part.num_rows, table.num_rows)
 
-    lines = write_run(parts(), out, model.id)
+    lines = write_run(parts(), out, ranker.id)
     return Searched(table.num_rows, lines, empty, out)
 
 
-def _lines(query_ids: pa.Array, hits: Hits, index: Index) -> pl.DataFrame:
-    sizes = np.diff(hits.offsets)
-    rows = pa.array(np.repeat(np.arange(len(sizes)), sizes))
+def _lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
+    rows = hits.rows()
     columns = {
-        "query_id": pl.from_arrow(query_ids.take(rows)),
-        "doc_id": pl.from_arrow(index.doc_ids.take(pa.array(hits.docs))),
-        "rank": np.arange(len(hits.docs)) - np.repeat(hits.offsets[:-1], sizes) + 1,
+        "query_id": pl.from_arrow(query_ids.take(pa.array(rows))),
+        "doc_id": pl.from_arrow(doc_ids.take(pa.array(hits.docs))),
+        "rank": np.arange(len(hits.docs)) - hits.offsets[rows] + 1,
         "score": hits.scores,
     }
     return pl.DataFrame(columns)

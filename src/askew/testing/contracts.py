@@ -10,14 +10,20 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure
+from askew.core.ranking import Hits
 from askew.measures.catalogue import Catalogue
-from askew.plugins.kinds import MeasureFamily, Stage
+from askew.plugins.asking import Asked, Candidates, Passage, Reformulator
+from askew.plugins.kinds import MeasureFamily, Ranker, Stage
 from askew.stages.measure import measure
 
 TOY_DOCS = {
@@ -61,6 +67,116 @@ def check_stage(stage: Stage, rows: pa.Table) -> None:
     assert kept + sum(dropped.values()) == rows.num_rows, "rows in = rows kept + rows dropped"
     halves = [stage.run(part)[0] for part in (rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2))]
     assert pa.concat_tables(halves).equals(whole), "the size of a shard must not matter"
+
+
+def toy_documents() -> pa.Table:
+    """The toy collection as a ranker's index reads it."""
+    return pa.table({"doc_id": pa.array(list(TOY_DOCS)), "text": pa.array(list(TOY_DOCS.values()), pa.large_string())})
+
+
+TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz", "mother and sister", "naïve façade"]
+
+
+def check_ranker(ranker: Ranker, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
+    """A ranker answers every text, in order, the same way alone as in company, and never more than it was asked."""
+    assert isinstance(ranker, Ranker), "the ranker lacks an attribute: see askew.plugins.kinds.Ranker"
+    assert re.fullmatch(r"\S+", ranker.id), "the id stands in one column of a run"
+    documents = len(ranker.doc_ids)
+    assert len(set(ranker.doc_ids.to_pylist())) == documents, "a document id is one document"
+    whole = ranker.search(list(queries), 3)
+    _check_hits(whole, len(queries), 3, documents)
+    again = ranker.search(pa.array(list(queries)), 3)
+    assert np.array_equal(whole.docs, again.docs), "the same texts must give the same answer, as a list or as a column"
+    for i, text in enumerate(queries):
+        part = slice(int(whole.offsets[i]), int(whole.offsets[i + 1]))
+        alone = ranker.search([text], 3)
+        _same_list(alone.docs, alone.scores, whole.docs[part], whole.scores[part], "company must not matter")
+        first = ranker.search([text], 1)
+        assert len(first.docs) == min(1, len(alone.docs)), "fewer answers are the first of more"
+        _same_list(first.docs, first.scores, alone.docs[:1], alone.scores[:1], "fewer answers are the first of more")
+    _check_hits(ranker.search(list(queries), 1000), len(queries), 1000, documents)
+    assert len(ranker.search([], 3)) == 0, "no text, no answer"
+    for wrong in (0, -1):
+        try:
+            ranker.search(list(queries), wrong)
+        except ConfigError:
+            continue
+        raise AssertionError(f"k={wrong} must raise ConfigError")
+
+
+def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
+    assert len(hits) == queries, "every text must have an answer, an empty one if need be"
+    assert np.isfinite(hits.scores).all(), "a score must be a finite number"
+    for i in range(queries):
+        part = slice(int(hits.offsets[i]), int(hits.offsets[i + 1]))
+        docs, scores = hits.docs[part], hits.scores[part]
+        assert len(docs) <= k, "no more answers than were asked for"
+        assert ((docs >= 0) & (docs < documents)).all(), "documents are ordinals of doc_ids"
+        assert len(set(docs.tolist())) == len(docs), "no document twice"
+        falls, ties = scores[:-1] > scores[1:], scores[:-1] == scores[1:]
+        assert (falls | ties & (docs[:-1] < docs[1:])).all(), "best first, equal scores in the order of the collection"
+
+
+def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: str) -> None:
+    """Models differ in the last digits with the size of a batch: lists are the same but for ties that this makes."""
+    assert len(scores) == len(other_scores), why
+    assert np.allclose(scores, other_scores, rtol=1e-4, atol=1e-5), why
+    moved = docs != other_docs
+    if moved.any():
+        gaps = np.abs(scores[:, None] - scores[None, :]) + np.eye(len(scores))
+        assert (gaps.min(axis=1)[moved] < 1e-4).all(), why
+
+
+def toy_asked() -> Asked:
+    """Queries with passages and statistics, as the stage hands them to a reformulator."""
+    from askew.testing.toys import ToyStatistics
+
+    texts = ("is she a good nurse", "history of the railway station", "", "who was his brother", "naïve façades 1984")
+    passages = tuple(
+        tuple(Passage(doc_id, TOY_PASSAGES[doc_id], 5.0 - i) for i, doc_id in enumerate(ids))
+        for ids in (("p1", "p2", "p3"), ("p4", "p5", "p3"), (), ("p2", "p1"), ("p5",))
+    )
+    return Asked(tuple(f"q{i}" for i in range(len(texts))), texts, passages, ToyStatistics(list(TOY_PASSAGES.values())))
+
+
+def check_reformulator(reformulator: Reformulator, asked: Asked | None = None, batches: bool = True) -> Candidates:
+    """A reformulator gives the same candidates twice, for known queries only, and never one that is blank.
+
+    With ``batches`` a query must get the same candidates alone as in company.
+    """
+    assert isinstance(reformulator, Reformulator), "it lacks an attribute: see askew.plugins.asking.Reformulator"
+    assert reformulator.reads <= {"passages", "statistics"}, "what it reads must be passages or statistics"
+    json.dumps(dict(reformulator.settings()), sort_keys=True)
+    asked = asked or toy_asked()
+    found = reformulator.reformulate(asked)
+    assert len(found.rows) == len(found.texts) == len(found.doc_ids), "one row, text and document for each candidate"
+    assert all(0 <= row < len(asked) for row in found.rows), "a candidate belongs to a query that was asked"
+    for text in found.texts:
+        assert text == text.strip() and text, "a candidate must not be blank nor begin or end with one"
+        assert not re.search(r"[\n\t\r\0]", text), "a candidate is one line"
+    again = reformulator.reformulate(asked)
+    assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), "the same twice"
+    if batches:
+        for row in range(len(asked)):
+            alone = reformulator.reformulate(_only(asked, row))
+            together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
+            assert alone.texts == together, f"query {row} must get the same candidates alone as in company"
+    assert len(reformulator.reformulate(Asked((), (), (), asked.statistics))) == 0, "no query, no candidate"
+    return found
+
+
+def _only(asked: Asked, row: int) -> Asked:
+    passages = None if asked.passages is None else (asked.passages[row],)
+    return Asked((asked.query_ids[row],), (asked.texts[row],), passages, asked.statistics)
+
+
+TOY_PASSAGES = {
+    "p1": "A nurse cares for patients. She works in a hospital ward, and she keeps records of every patient.",
+    "p2": "The young man became a nurse in 1984; his brother, an engineer, said that he was proud of him.",
+    "p3": "Hospitals train nurses and doctors. Training for nurses takes three years, and pay depends on the ward.",
+    "p4": "The railway station was opened in 1871 by the North Line company. The station hall has a glass roof.",
+    "p5": "Façades of old railway stations were built of brick; engineers of the line drew the plans in 1869.",
+}
 
 
 def _shuffled(items: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core.errors import UnknownName
+from askew.plugins.registry import load, names
 from askew.rankers.bm25.porter import stem
 from askew.rankers.bm25.wordbreak import tokenize
 
@@ -52,12 +53,17 @@ class Vocabulary:
 
 
 class Analyzer:
-    """A named way from texts to terms, or a user's own function from a text to its terms."""
+    """A named way from texts to terms, or a user's own function from a text to its terms.
+
+    A name may also be that of an installed plugin (entry point ``askew.analyzer``): a function from a text to terms.
+    """
 
     def __init__(self, name: str = "english", function: Callable[[str], list[str]] | None = None) -> None:
         chains: dict[str, Callable[[str], str | None]] = {"english": _english, "plain": _plain}
         if function is None and name not in chains:
-            raise UnknownName("analyzer", name, chains)
+            if name not in names("analyzer"):
+                raise UnknownName("analyzer", name, [*chains, *names("analyzer")])
+            function = load("analyzer", name)
         self.name, self.function = name, function
         self.to_term: Callable[[str], str | None] = _as_it_is if function is not None else chains[name]
 
@@ -79,11 +85,15 @@ class Analyzer:
         """The terms of a batch of texts."""
         return number_terms(self.split(texts), vocabulary)
 
+    def pairs(self, text: str) -> list[tuple[str, str | None]]:
+        """The words of one text in order, each with its term; None for a stop word."""
+        words, ids, _ = self.split(pa.array([text], pa.large_string()))
+        found = [self.to_term(word) for word in words]
+        return [(words[i], found[i]) for i in ids.tolist()]
+
     def terms(self, text: str) -> list[str]:
         """The terms of one text, for people and tests."""
-        words, ids, _ = self.split(pa.array([text], pa.large_string()))
-        found = [self.to_term(words[i]) for i in ids.tolist()]
-        return [term for term in found if term is not None]
+        return [term for _, term in self.pairs(text) if term is not None]
 
 
 def number_terms(split: tuple[list[str], Ints, Ints], vocabulary: Vocabulary) -> Analyzed:

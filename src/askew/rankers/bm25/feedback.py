@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from askew.core.errors import ConfigError
-from askew.rankers.bm25.ranker import Bm25Ranker, Hits
+from askew.core.ranking import Hits
+from askew.rankers.bm25.ranker import Bm25Ranker
 
 _USABLE = re.compile(r"[a-z0-9]{2,20}")
 _MOST_COMMON = 0.1

@@ -11,25 +11,30 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numba import njit, prange
+from numba import njit
 
-from askew.core.errors import DataError, StoreError
+from askew.core.errors import StoreError
 from askew.rankers.bm25.analyze import Analyzer, number_terms
-from askew.rankers.bm25.disk import check_file, crc, fingerprint_file, flat, read_strings, write_json, write_strings
-from askew.rankers.bm25.search import BLOCK, RANGE_BITS
+from askew.rankers.bm25.bounds import Weights, read_weights, write_weights
 from askew.rankers.bm25.weights import Model, Statistics, weigh
+from askew.rankers.disk import (
+    crc,
+    flat,
+    new_folder,
+    open_header,
+    read_strings,
+    refuse_repeats,
+    write_header,
+    write_strings,
+)
 
 FORMAT = 1
 _FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")
-KTH = (10, 100, 1000)
-SPARSE = 256
 _MOST_TF = 255
 Progress = Callable[[int], None]
 
@@ -58,11 +63,9 @@ class Builder:
 
     def write(self, folder: Path) -> None:
         """Write the index to a new folder; it is there when its header is."""
-        if (folder / "header.json").exists():
-            raise StoreError(f"index {folder}: there is an index already; give another folder or delete it")
-        folder.mkdir(parents=True, exist_ok=True)
+        new_folder(folder)
         doc_ids = pa.concat_arrays(self.doc_ids) if self.doc_ids else pa.array([], pa.string())
-        _refuse_repeats(doc_ids)
+        refuse_repeats(doc_ids)
         # By their bytes, which for UTF-8 is also the order of code points.
         names = sorted(self.vocabulary.numbers)
         place = np.empty(len(names), np.int64)
@@ -85,12 +88,11 @@ class Builder:
         write_strings(folder / "terms.arrow", pa.array(names, pa.string()))
         write_strings(folder / "doc_ids.arrow", doc_ids)
         written = [*files, *_FORWARD, "terms.arrow", "doc_ids.arrow"]
-        header = {
-            "format": FORMAT, "analyzer": self.analyzer.name, "documents": len(doc_ids), "terms": len(names),
-            "postings": len(docs), "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
-            "files": {name: fingerprint_file(folder / name) for name in written},
+        facts = {
+            "analyzer": self.analyzer.name, "documents": len(doc_ids), "terms": len(names), "postings": len(docs),
+            "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
         }  # fmt: skip
-        write_json(folder / "header.json", header)
+        write_header(folder, "bm25", FORMAT, written, facts)
 
     def _write_forward(self, folder: Path, place: Any) -> None:
         """The terms of each document, for feedback; written part by part, it is as large as the postings."""
@@ -187,26 +189,6 @@ def _in_order(analyzer: Analyzer, batches: Iterable[pa.Table], threads: int) -> 
             yield doc_ids, future.result()
 
 
-def _refuse_repeats(doc_ids: pa.Array) -> None:
-    if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
-        counts = pc.value_counts(doc_ids)
-        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
-        raise DataError(f"documents: the document id {twice!r} stands there more than once")
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The worth of every posting under one model, with the bounds the search needs."""
-
-    impacts: Any
-    block_offsets: Any
-    block_max: Any
-    term_max: Any
-    range_offsets: Any
-    ranges: Any
-    kth: dict[int, Any]
-
-
 class Index:
     """An index opened for searching; its arrays stay on disk until they are read."""
 
@@ -222,18 +204,7 @@ class Index:
     def open(cls, folder: Path | str) -> Index:
         """Open an index, checking its files."""
         folder = Path(folder)
-        path = folder / "header.json"
-        if not path.exists():
-            raise DataError(f"index {folder}: there is no index (no header.json); make one with askew index")
-        try:
-            header = json.loads(path.read_text(encoding="utf-8"))
-            if header["format"] != FORMAT:
-                raise StoreError(f"index {folder}: format {header['format']}, this askew reads {FORMAT}; index anew")
-            files = dict(header["files"])
-        except (ValueError, KeyError, TypeError):
-            raise StoreError(f"index {folder}: the header is damaged; index anew") from None
-        for name, known in files.items():
-            check_file(folder / name, known)
+        header = open_header(folder, "bm25", FORMAT)
         return cls(folder, header)
 
     def __len__(self) -> int:
@@ -276,41 +247,10 @@ class Index:
         """The weights of a model, computed once and kept in the index folder."""
         folder = self.folder / f"weights-{model.id}"
         if not (folder / "header.json").exists():
-            self._make_weights(model, folder)
-        header = json.loads((folder / "header.json").read_text())
-        for name, known in header["files"].items():
-            check_file(folder / name, known)
-        read = {name: np.memmap(folder / name, _DTYPES[name.rpartition(".")[2]], "r") if known["size"] else
-                np.zeros(0, _DTYPES[name.rpartition(".")[2]]) for name, known in header["files"].items()}  # fmt: skip
-        return Weights(
-            read["impacts.f32"], read["block_offsets.i64"], read["block_max.f32"], read["term_max.f32"],
-            read["range_offsets.i64"], read["ranges.u8"],
-            {k: read[f"kth{k}.f32"] for k in KTH},
-        )  # fmt: skip
-
-    def _make_weights(self, model: Model, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        impacts = np.empty(len(self.docs), np.float32)
-        weigh(model, self.statistics(), self.offsets, self.docs, self.term_frequencies(), impacts)
-        block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(self.offsets) // BLOCK))]).astype(np.int64)
-        block_max = np.zeros(int(block_offsets[-1]), np.float32)
-        term_max = np.zeros(len(self.offsets) - 1, np.float32)
-        kth = [np.zeros(len(self.offsets) - 1, np.float32) for _ in KTH]
-        _bounds(self.offsets, impacts, block_offsets, block_max, term_max, *kth)
-        starts, ranges = _ranges(self.offsets, self.docs, impacts, term_max, len(self))
-        files: dict[str, Any] = {"range_offsets.i64": starts, "ranges.u8": ranges}
-        files |= {
-            "impacts.f32": impacts,
-            "block_offsets.i64": block_offsets,
-            "block_max.f32": block_max,
-            "term_max.f32": term_max,
-        }
-        files |= {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
-        for name, array in files.items():
-            array.tofile(folder / name)
-        write_json(
-            folder / "header.json", {"model": model.id, "files": {n: fingerprint_file(folder / n) for n in files}}
-        )
+            impacts = np.empty(len(self.docs), np.float32)
+            weigh(model, self.statistics(), self.offsets, self.docs, self.term_frequencies(), impacts)
+            write_weights(folder, model.id, self.offsets, self.docs, impacts, len(self))
+        return read_weights(folder)
 
     def verify(self) -> None:
         """Read every byte and compare it with what was written."""
@@ -318,54 +258,6 @@ class Index:
             for name, known in json.loads(path.read_text())["files"].items():
                 if crc(path.parent / name) != known["crc"]:
                     raise StoreError(f"{path.parent / name}: the file is damaged; index anew")
-
-
-def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
-    """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte.
-
-    Lists with less than a posting in 256 documents go without: they are short enough to be searched.
-    """
-    long = np.flatnonzero(np.diff(offsets) * SPARSE > documents)
-    width = (documents >> RANGE_BITS) + 1
-    starts = np.full(len(offsets) - 1, -1, np.int64)
-    starts[long] = np.arange(len(long)) * width
-    ranges = np.zeros(len(long) * width, np.uint8)
-    _fill_ranges(long, starts, offsets, docs, impacts, term_max, ranges)
-    return starts, ranges
-
-
-@njit(nogil=True, cache=True, parallel=True)
-def _fill_ranges(long: Any, starts: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any) -> None:
-    for i in prange(len(long)):
-        term = long[i]
-        for p in range(offsets[term], offsets[term + 1]):
-            share = np.uint8(np.ceil(np.float64(impacts[p]) / np.float64(term_max[term]) * 255.0))
-            at = starts[term] + (docs[p] >> RANGE_BITS)
-            ranges[at] = max(ranges[at], share)
-
-
-_DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}
-
-
-@njit(nogil=True, cache=True, parallel=True)
-def _bounds(
-    offsets: Any, impacts: Any, block_offsets: Any, block_max: Any, term_max: Any, kth10: Any, kth100: Any, kth1000: Any
-) -> None:
-    for term in prange(len(offsets) - 1):
-        start, stop = offsets[term], offsets[term + 1]
-        for block in range(block_offsets[term + 1] - block_offsets[term]):
-            most = np.float32(0)
-            for p in range(start + block * BLOCK, min(start + (block + 1) * BLOCK, stop)):
-                most = max(most, impacts[p])
-            block_max[block_offsets[term] + block] = most
-            term_max[term] = max(term_max[term], most)
-        if stop - start >= 10:
-            ordered = np.sort(impacts[start:stop])
-            kth10[term] = ordered[-10]
-            if stop - start >= 100:
-                kth100[term] = ordered[-100]
-            if stop - start >= 1000:
-                kth1000[term] = ordered[-1000]
 
 
 def _bytes_of(values: pa.Array) -> tuple[Any, Any]:

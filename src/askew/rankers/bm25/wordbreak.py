@@ -188,27 +188,47 @@ def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _token_end(data: Any, at: int, end: int, classes: Any) -> Any:
-    """The end of the token that starts here, or of what is to be passed over; and whether it is a token."""
+def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any:
+    """The end of the token that starts here, or of what is to be passed over; and whether it is a token.
+
+    Up to ``barren`` a look ahead has found nothing but underscores and marks: it is not done again.
+    """
     point, after = _point(data, at, end)
     kind = np.int64(classes[point])
     if kind in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET, KATAKANA):
-        return _word_end(data, after, end, classes, kind)
+        if at < barren:
+            return _first_mark(data, after, barren, classes), False, barren
+        stop, content = _word_end(data, after, end, classes, kind)
+        if content:
+            return stop, True, barren
+        # Underscores alone are no word, and a mark among them that begins one of its own kind is not lost with them.
+        return _first_mark(data, after, stop, classes), False, stop
     if kind in (HAN, HIRAGANA):
-        return _skip_extend(data, after, end, classes), True
+        return _skip_extend(data, after, end, classes), True, barren
     if kind == PICTOGRAPH:
-        return _emoji_end(data, after, end, classes), True
+        return _emoji_end(data, after, end, classes), True, barren
     if kind == REGIONAL:
         following, beyond = _point(data, after, end)
         pair = after < end and classes[following] == REGIONAL
-        return _skip_extend(data, beyond if pair else after, end, classes), pair
+        return _skip_extend(data, beyond if pair else after, end, classes), pair, barren
     if kind in (COMPLEX, COMPLEX_MARK):
         # Thai and its like: a run of letters and marks is one token.
         while after < end and _class_at(data, after, end, classes) == COMPLEX:
             after = _skip_extend(data, after, end, classes)
             _, after = _point(data, after, end)
-        return _skip_extend(data, after, end, classes), True
-    return after, False
+        return _skip_extend(data, after, end, classes), True, barren
+    return after, False, barren
+
+
+@njit(nogil=True, cache=True)
+def _first_mark(data: Any, at: int, end: int, classes: Any) -> int:
+    """The first mark of a script without blanks, such as Burmese; the end where there is none."""
+    while at < end:
+        point, after = _point(data, at, end)
+        if classes[point] == COMPLEX_MARK:
+            break
+        at = after
+    return at
 
 
 @njit(nogil=True, cache=True)
@@ -308,7 +328,7 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
     known, used, total = 0, 0, 0
     for doc in range(len(offsets) - 1):
         at, end = offsets[doc], offsets[doc + 1]
-        before = total
+        before, barren = total, at
         while at < end:
             if data[at] < 128 and inside[data[at]] == 0 and data[at] != 95:
                 at += 1
@@ -333,7 +353,7 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
                     if 2 * known > len(table) - 2:
                         return _FULL, 0
                 continue
-            stop, is_token = _token_end(data, at, end, classes)
+            stop, is_token, barren = _token_end(data, at, end, classes, barren)
             while is_token and at < stop:
                 tail, at = _write_lower(data, at, stop, lower, blob, used)
                 tail = _without_possessive(blob, used, tail)

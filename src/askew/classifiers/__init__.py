@@ -1,0 +1,1 @@
+"""Classifiers of queries: which group a query asks about, or none."""

@@ -1,0 +1,203 @@
+"""A collection from anywhere, in one call: documents, queries and judgements under one id."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.tables import JUDGEMENTS, conform
+from askew.corpora.demo import demo_files
+from askew.corpora.documents import document_files, read_document_files
+from askew.corpora.files import Meter, check_file
+from askew.corpora.irds import irds_documents, irds_judgements, irds_parts, irds_queries, irds_subsets
+from askew.corpora.judgements import QrelsFile, read_judgements
+from askew.corpora.layout import Layout, find_layout
+from askew.corpora.lines import listing
+from askew.corpora.memory import documents_in_memory, held_in_memory
+from askew.corpora.queries import read_queries
+
+_IRDS = "irds:"
+_BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents, and the queries and judgements that belong to them where there are any. Nothing is read on opening.
+
+    ``files`` are those that the documents lie in, none for what is in memory or with ir_datasets. ``fields`` are the
+    parts that make up a text unless others are asked for. ``hint`` says in an error where queries may be found.
+    """
+
+    id: str
+    read: Callable[[tuple[str, ...], Meter], Iterator[pa.Table]] = field(repr=False)
+    query_reader: Callable[[], pa.Table] | None = field(default=None, repr=False)
+    judgement_reader: Callable[[], QrelsFile] | None = field(default=None, repr=False)
+    files: tuple[Path, ...] = field(default=(), repr=False)
+    fields: tuple[str, ...] = ()
+    hint: str = field(default="", repr=False)
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether there are queries."""
+        return self.query_reader is not None
+
+    @property
+    def has_judgements(self) -> bool:
+        """Whether there are judgements."""
+        return self.judgement_reader is not None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of documents there are to read, as a Meter counts them; 0 where that is not known."""
+        return sum(check_file(file, "documents").stat().st_size for file in self.files)
+
+    def documents(self, fields: Sequence[str] = (), meter: Meter | None = None) -> Iterator[pa.Table]:
+        """Batches of (doc_id, text), from the start each time. ``meter`` is told how far the files are read."""
+        return self.read(_as_fields(fields) or self.fields, meter or Meter())
+
+    def queries(self) -> pa.Table:
+        """All queries, judged or not, as ``read_queries`` gives them."""
+        if self.query_reader is None:
+            raise self._no("queries")
+        return self.query_reader()
+
+    def judgements(self) -> pa.Table:
+        """Columns query_id, doc_id, relevance."""
+        return conform(self.qrels_file().lines.to_arrow(), JUDGEMENTS, f"judgements {self.id}")
+
+    def qrels_file(self) -> QrelsFile:
+        """The judgements together with what was noticed on reading them."""
+        if self.judgement_reader is None:
+            raise self._no("judgements")
+        return self.judgement_reader()
+
+    def judged_queries(self) -> pa.Table:
+        """Only the queries with a judgement, of whatever grade: those that BEIR and TREC average over."""
+        queries, judged = self.queries(), self.judgements()["query_id"].unique()
+        kept = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
+        if not kept.num_rows:
+            raise DataError(
+                f"collection {self.id}: none of its {queries.num_rows} queries is judged; the judgements are of "
+                f"{listing(judged[:3].to_pylist())}, the queries are {listing(queries['query_id'][:3].to_pylist())}; "
+                "check that their ids are the same"
+            )
+        return kept
+
+    def _no(self, what: str) -> DataError:
+        return DataError(f"collection {self.id}: there are no {what} in it" + (f"; {self.hint}" if self.hint else ""))
+
+
+def open_collection(source: object, fields: Sequence[str] = (), split: str | None = None) -> Collection:
+    """A collection from "demo", "irds:ID", a folder, a file of documents, or documents in memory.
+
+    ``fields`` names the parts that make up the text of a document. ``split`` chooses among the judgements (and the
+    queries) of a folder that has several; without it ``test`` is taken, or the only one. A folder that is really called
+    demo is opened as "./demo".
+    """
+    named = _as_fields(fields)
+    if isinstance(source, Collection):
+        _refuse_split(source.id, split, "open its source with it")
+        return replace(source, fields=named or source.fields)
+    if isinstance(source, str) and source == "demo":
+        _refuse_split(source, split, "leave it out")
+        return replace(_from_folder(demo_files().docs.parent, named, None), id="demo")
+    if isinstance(source, str) and source.startswith(_IRDS):
+        _refuse_split(source, split, "in ir_datasets it is a part of the id, as in irds:beir/nfcorpus/test")
+        return _from_irds(source.removeprefix(_IRDS), named)
+    if isinstance(source, str | os.PathLike):
+        return _from_path(source, named, split)
+    _refuse_split("in memory", split, "leave it out")
+    return _from_memory(source, named)
+
+
+def _as_fields(fields: Sequence[str]) -> tuple[str, ...]:
+    """A single name is meant as one: it is not the sequence of its letters."""
+    return (fields,) if isinstance(fields, str) else tuple(fields)
+
+
+def _refuse_split(name: str, split: str | None, do: str) -> None:
+    if split is not None:
+        raise ConfigError(f"collection {name}: a split ({split!r}) can only be chosen of a folder; {do}")
+
+
+def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: str | None) -> Collection:
+    # An empty path would be the folder we happen to be in.
+    if not os.fspath(source):
+        raise ConfigError("collection '': expected 'demo', 'irds:ID', a folder or a file of documents, found no name")
+    path = Path(source)
+    try:
+        if path.is_dir():
+            return _from_folder(path, fields, split)
+        there = path.exists()
+    except (OSError, ValueError):
+        there = False
+    if not there:
+        raise DataError(
+            f"collection {path}: no such file or folder; expected 'demo', 'irds:ID', a folder or a file of documents"
+        )
+    _refuse_split(str(path), split, "give the folder with the file in it")
+    hint = "it is one file, of documents only; give a folder with queries.* and qrels.* beside them"
+    files = tuple(document_files(path))
+    return Collection(str(path), partial(_read_files, files, path, False), files=files, fields=fields, hint=hint)
+
+
+def _from_folder(folder: Path, fields: tuple[str, ...], split: str | None) -> Collection:
+    layout = find_layout(folder, split)
+    return Collection(
+        str(folder),
+        partial(_read_files, layout.documents, folder, layout.titled),
+        partial(_read_queries, layout) if layout.queries else None,
+        partial(_read_judgements, layout) if layout.judgements else None,
+        layout.documents,
+        fields,
+        "expected queries.* and qrels.* (or qrels/) in the folder",
+    )
+
+
+def _from_irds(dataset_id: str, fields: tuple[str, ...]) -> Collection:
+    has_queries, has_judgements = irds_parts(dataset_id, fields)
+    subsets = irds_subsets(dataset_id)
+    return Collection(
+        f"{_IRDS}{dataset_id}",
+        partial(_read_irds, dataset_id),
+        partial(irds_queries, dataset_id) if has_queries else None,
+        partial(irds_judgements, dataset_id) if has_judgements else None,
+        fields=fields,
+        hint=f"look in its subsets {listing(subsets)}" if subsets else "",
+    )
+
+
+def _from_memory(source: object, fields: tuple[str, ...]) -> Collection:
+    hint = "what is in memory is documents only; give a folder with queries.* and qrels.*"
+    return Collection("in memory", partial(_read_memory, held_in_memory(source)), fields=fields, hint=hint)
+
+
+def _read_files(
+    files: tuple[Path, ...], path: Path, titled: bool, fields: tuple[str, ...], meter: Meter
+) -> Iterator[pa.Table]:
+    return read_document_files(files, path, fields, meter=meter, titled=titled)
+
+
+def _read_queries(layout: Layout) -> pa.Table:
+    return read_queries(layout.queries_file())
+
+
+def _read_judgements(layout: Layout) -> QrelsFile:
+    return read_judgements(layout.judgements_file())
+
+
+def _read_irds(dataset_id: str, fields: tuple[str, ...], _meter: Meter) -> Iterator[pa.Table]:
+    return irds_documents(dataset_id, fields)
+
+
+def _read_memory(source: object, fields: tuple[str, ...], _meter: Meter) -> Iterator[pa.Table]:
+    table = documents_in_memory(source, fields)
+    for start in range(0, table.num_rows, _BATCH):
+        yield table.slice(start, _BATCH)

@@ -1,0 +1,252 @@
+"""Which file of a folder is what: documents, queries or judgements, by the names that people give them.
+
+- ``docs.tsv``, ``queries.tsv``, ``qrels.txt``, each with any ending that is read, packed or not;
+- BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``;
+- Hugging Face: ``corpus/``, ``queries/``, ``qrels/``, ``data/``, ``default/`` with Parquet files in them;
+- a folder of nothing but documents, whatever they are called.
+
+A split stands in the name: ``qrels/dev.tsv``, ``queries.dl19.tsv``, ``data/test-00000-of-00001.parquet``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.corpora.documents import are_documents, document_files
+from askew.corpora.files import suffix_of
+from askew.corpora.judgements import judgement_names
+from askew.corpora.lines import listing
+from askew.corpora.parquet import parquet_names
+from askew.corpora.queries import are_queries
+
+_ROLES = {
+    "docs": "documents",
+    "documents": "documents",
+    "corpus": "documents",
+    "collection": "documents",
+    "queries": "queries",
+    "qrels": "judgements",
+}
+_ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+_SHARD = re.compile(r"(?P<name>.+?)-[0-9]{5}-of-(?P<count>[0-9]{5})(-[0-9a-f]+)?")
+_EXPECTED = "docs.*, corpus.*, a folder of that name, or Parquet files with doc_id and text in data/"
+
+
+class _Found(NamedTuple):
+    """A file, the split that its name says (or none), and the table that it is, maybe with others, a shard of."""
+
+    split: str
+    table: Path
+    path: Path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a collection. Which of several splits is meant has to be said only where it matters."""
+
+    folder: Path
+    documents: tuple[Path, ...]
+    titled: bool
+    split: str | None
+    queries: tuple[_Found, ...]
+    judgements: tuple[_Found, ...]
+
+    def judgements_file(self) -> Path:
+        """The judgements of the split asked for; else those of no split, of ``test``, or of the only one."""
+        return self._one("judgements", self.judgements, self.split)
+
+    def queries_file(self) -> Path:
+        """The queries of the split asked for; else all of them, or those of the same split as the judgements."""
+        split = self.split
+        if split is None and self.judgements and "" not in _splits(self.queries):
+            split = _pick("judgements", self.folder, self.judgements, None) or None
+        return self._one("queries", self.queries, split)
+
+    def _one(self, role: str, found: tuple[_Found, ...], split: str | None) -> Path:
+        chosen = _pick(role, self.folder, found, split)
+        files = [one.path for one in found if one.split == chosen]
+        if len(files) > 1:
+            raise _several(role, self.folder, files, "keep one of them there")
+        return files[0]
+
+
+def find_layout(folder: Path, split: str | None = None) -> Layout:
+    """What lies in a folder. A split that is not there is an error; one that is not chosen is none yet."""
+    try:
+        found = _found(folder)
+        if split is not None:
+            _check_split(folder, split, found)
+        documents = _documents(folder, found, split)
+    except OSError as error:
+        raise DataError(f"collection {folder}: the folder cannot be read ({error.strerror})") from None
+    names = [documents[0], *documents[0].relative_to(folder).parents]
+    titled = any(_name_and_split(path)[0] == "corpus" for path in names)
+    return Layout(folder, documents, titled, split, tuple(found["queries"]), tuple(found["judgements"]))
+
+
+def _check_split(folder: Path, split: str, found: dict[str, list[_Found]]) -> None:
+    named = [name for name in _splits(one for files in found.values() for one in files) if name]
+    if not named:
+        raise ConfigError(f"collection {folder}: it has no splits, so there is no {split!r}; leave split out")
+    if split not in named:
+        raise UnknownName("split", split, named, str(folder))
+
+
+def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) -> tuple[Path, ...]:
+    documents = found["documents"]
+    if not documents:
+        if found["queries"] or found["judgements"]:
+            raise _nothing(folder)
+        return _all_documents(folder)
+    splits = _splits(documents)
+    chosen = split if split in splits else "" if "" in splits else splits[0]
+    if len(splits) > 1 and chosen not in ("", split):
+        raise _which("documents", folder, splits)
+    files = [one for one in documents if one.split == chosen]
+    tables = sorted({one.table for one in files})
+    if len(tables) > 1:
+        raise _several("documents", folder, tables, "give one of them instead of the folder, or keep one there")
+    _check_shards([one.path for one in files])
+    return tuple(sorted(one.path for one in files))
+
+
+def _all_documents(folder: Path) -> tuple[Path, ...]:
+    try:
+        return tuple(document_files(folder))
+    except DataError:
+        raise _nothing(folder) from None
+
+
+def _nothing(folder: Path) -> DataError:
+    names = [path.name + "/" * path.is_dir() for path in _entries(folder)]
+    return DataError(f"collection {folder}: expected documents ({_EXPECTED}); found {listing(names)}")
+
+
+def _check_shards(files: list[Path]) -> None:
+    """A folder that was fetched by half would pass for a smaller collection."""
+    shards = [shard.group("name", "count") for path in files if (shard := _SHARD.fullmatch(_stem(path)))]
+    for name, count in sorted(set(shards)):
+        there = shards.count((name, count))
+        if there != int(count):
+            raise DataError(
+                f"documents {files[0].parent}: expected {int(count)} files {name}-*-of-{count}, found {there}; "
+                "fetch the others"
+            )
+
+
+def _splits(found: Iterable[_Found]) -> list[str]:
+    return sorted({one.split for one in found})
+
+
+def _pick(role: str, folder: Path, found: tuple[_Found, ...], split: str | None) -> str:
+    splits = _splits(found)
+    if split in splits:
+        return str(split)
+    if "" in splits:
+        return ""
+    if split is not None:
+        raise UnknownName(f"split of the {role}", split, splits, str(folder))
+    if "test" in splits:
+        return "test"
+    if len(splits) > 1:
+        raise _which(role, folder, splits)
+    return splits[0]
+
+
+def _which(role: str, folder: Path, splits: list[str]) -> ConfigError:
+    return ConfigError(f"{role} {folder}: there are the splits {listing(splits)}; name one of them as the split")
+
+
+def _several(role: str, folder: Path, paths: list[Path], do: str) -> ConfigError:
+    names = listing(path.relative_to(folder) for path in paths)
+    return ConfigError(f"{role} {folder}: expected one of them, found {names}; {do}")
+
+
+def _found(folder: Path) -> dict[str, list[_Found]]:
+    """The files of each role: by their names, and what is then missing by the columns of Parquet files."""
+    found: dict[str, list[_Found]] = {"documents": [], "queries": [], "judgements": []}
+    rest: list[_Found] = []
+    data = folder / "data"
+    # Hugging Face puts everything into data/, which says nothing; so what lies there is looked at as if it lay here.
+    for path in [*_entries(folder), *(_entries(data) if data.is_dir() else [])]:
+        if path.is_dir():
+            role = _ROLES.get(_stem(path).lower())
+            (found[role] if role else rest).extend(_in_folder(path, role) if path != data else ())
+            continue
+        role = _ROLES.get(_name_and_split(path)[0])
+        if suffix_of(path) in _ENDINGS and (role or path.parent == data):
+            (found[role] if role else rest).append(_Found(_split(path), _table(path), path))
+    _add_by_columns(found, rest)
+    return found
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _in_folder(folder: Path, role: str | None) -> Iterator[_Found]:
+    """Files here are named after their split. So are folders, where Hugging Face has turned a dataset into Parquet."""
+    entries = _entries(folder)
+    files = [path for path in entries if path.is_file() and suffix_of(path) in _ENDINGS]
+    # Documents may come in parts of any name; only the shards of Hugging Face begin with the name of a split.
+    parts = role == "documents" and not all(_SHARD.fullmatch(_stem(path)) for path in files)
+    for path in files:
+        yield _Found("", folder, path) if parts else _Found(_split(path), _table(path), path)
+    for inner in (path for path in entries if path.is_dir()):
+        inside = [path for path in _entries(inner) if path.is_file() and suffix_of(path) == ".parquet"]
+        yield from (_Found(_split(inner), inner, path) for path in inside)
+
+
+def _add_by_columns(found: dict[str, list[_Found]], rest: list[_Found]) -> None:
+    """Parquet files whose names say nothing tell by their columns what they are, where no name has told it."""
+    missing = {role for role, files in found.items() if not files}
+    roles: dict[Path, str] = {}
+    for one in rest if missing else ():
+        if suffix_of(one.path) != ".parquet":
+            continue
+        if one.table not in roles:
+            roles[one.table] = _role_by_columns(parquet_names(one.path, "collection"))
+        if roles[one.table] in missing:
+            found[roles[one.table]].append(one)
+
+
+def _role_by_columns(columns: list[str]) -> str:
+    if judgement_names(columns):
+        return "judgements"
+    if are_documents(columns):
+        return "documents"
+    return "queries" if are_queries(columns) else ""
+
+
+def _stem(path: Path) -> str:
+    """The name without its ending; the whole name of a folder."""
+    name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+    ending = suffix_of(path)
+    return name[: -len(ending)] if ending in _ENDINGS else name
+
+
+def _base(path: Path) -> str:
+    """The stem without the number of a shard."""
+    shard = _SHARD.fullmatch(_stem(path))
+    return shard["name"] if shard else _stem(path)
+
+
+def _name_and_split(path: Path) -> tuple[str, str]:
+    name, _, split = _base(path).partition(".")
+    return name.lower(), split
+
+
+def _split(path: Path) -> str:
+    """``dl19`` of queries.dl19.tsv, ``test`` of test.tsv or test-00000-of-00001.parquet, none of queries.tsv."""
+    name, split = _name_and_split(path)
+    return split if name in _ROLES else _base(path)
+
+
+def _table(path: Path) -> Path:
+    """What all shards of one table have in common; a file that is no shard is a table of its own."""
+    return path.with_name(_base(path)) if _SHARD.fullmatch(_stem(path)) else path

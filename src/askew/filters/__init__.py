@@ -1,0 +1,1 @@
+"""Filters: which candidates are kept, and why the others go."""

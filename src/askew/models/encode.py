@@ -1,0 +1,76 @@
+"""Encoders and rerankers through sentence-transformers. Code inside a model's folder is never run."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError
+from askew.models.find import cannot_load, locate, need
+
+_CLASSES = {
+    "dense": "SentenceTransformer",
+    "sparse": "SparseEncoder",
+    "multivector": "MultiVectorEncoder",
+    "cross": "CrossEncoder",
+}
+# What a library may raise for a folder that is not what it should be.
+LOADING = (OSError, ValueError, RuntimeError, KeyError, AttributeError, TypeError)
+
+
+@cache
+def load_model(kind: str, name: str, revision: str | None = None, device: str | None = None) -> Any:
+    """A model of a kind: dense, sparse, multivector or cross. The same one is loaded once."""
+    need("sentence_transformers", f"the model {name!r}")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import sentence_transformers
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    made = getattr(sentence_transformers, _CLASSES[kind], None)
+    if made is None:
+        raise ConfigError(
+            f"a model of kind {kind!r} needs a newer sentence-transformers: {_CLASSES[kind]} is not in it"
+        )
+    place = locate(name)
+    modules = _bare_multivector(place) if kind == "multivector" else None
+    try:
+        if modules is not None:
+            model = made(modules=modules, device=device)
+        else:
+            model = made(place, revision=revision, device=device, trust_remote_code=False)
+    except LOADING as error:
+        raise cannot_load(name, kind, error) from error
+    _refuse_untrained(model, kind, name)
+    model.eval()
+    return model
+
+
+def _bare_multivector(place: str) -> list[Any] | None:
+    """A sentence encoder's own token vectors, without the projection that nobody has trained.
+
+    sentence-transformers would add one with random weights; a model made for late interaction brings its own.
+    """
+    listed = Path(place) / "modules.json"
+    if not listed.exists() or "Pooling" not in listed.read_text(encoding="utf-8"):
+        return None
+    from sentence_transformers.base.modules import Normalize, Transformer
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    return [Transformer(place), MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
+
+
+def _refuse_untrained(model: Any, kind: str, name: str) -> None:
+    """A head that is missing from the weights would be made of random numbers, and rank by them."""
+    wanted = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
+    if wanted is None:
+        return
+    found = getattr(model.transformers_model, "config", None)
+    made_for = getattr(found, "architectures", None) or []
+    if made_for and not any(end in one for one in made_for for end in wanted):
+        raise ConfigError(
+            f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}: "
+            "it has no trained head and would rank at random; choose another or train one"
+        )

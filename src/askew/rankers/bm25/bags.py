@@ -1,0 +1,106 @@
+"""Bags of weighted terms, searched in several threads; equal bags are searched once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from askew.core.errors import ConfigError
+from askew.core.ranking import Hits
+from askew.rankers.bm25.bounds import KTH, Weights
+from askew.rankers.bm25.search import search_bags
+
+MOST = 1000
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Weighted terms of distinct queries, and which of them each query is."""
+
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    terms: np.ndarray[Any, np.dtype[np.int64]]
+    weights: np.ndarray[Any, np.dtype[np.float64]]
+    which: np.ndarray[Any, np.dtype[np.int64]]
+
+
+class BagSearcher:
+    """Searches postings whose worth is known."""
+
+    def __init__(self, offsets: Any, docs: Any, weights: Weights, documents: int, threads: int | None = None) -> None:
+        self.offsets, self.docs, self.weights, self.documents = offsets, docs, weights, documents
+        self.threads = threads or os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(self.threads)
+        self._own = threading.local()
+        self._stamp, self._lock = 1, threading.Lock()
+
+    def _stamps(self, count: int) -> int:
+        """The first of so many numbers that no query before had."""
+        with self._lock:
+            if self._stamp + count >= 1 << 31:
+                self._own, self._stamp = threading.local(), 1
+            self._stamp += count
+            return self._stamp - count
+
+    def _seen(self) -> Any:
+        """One array for each thread, kept from search to search."""
+        if not hasattr(self._own, "seen"):
+            self._own.seen = np.zeros(self.documents + 1, np.int32)
+        return self._own.seen
+
+    def search(self, bags: Bags, k: int) -> Hits:
+        """Search distinct bags in several threads, and give every query its answer."""
+        if not 1 <= k <= MOST:
+            raise ConfigError(f"k must be from 1 to {MOST}, found {k}")
+        count = len(bags.offsets) - 1
+        docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
+        found = np.zeros(count, np.int64)
+        w = self.weights
+        kth = w.kth[min(size for size in KTH if size >= k)]
+
+        stamp = self._stamps(count)
+
+        def work(part: Any) -> None:
+            search_bags(
+                part, bags.offsets, bags.terms, bags.weights, k, self.offsets, self.docs, w.impacts,
+                w.block_offsets, w.block_max, w.term_max, kth, w.range_offsets, w.ranges, docs, scores,
+                found, self._seen(), stamp,
+            )  # fmt: skip
+
+        parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))
+        if self.threads == 1:
+            work(parts[0])
+        else:
+            list(self._pool.map(work, parts))
+        return _spread(bags.which, docs, scores, found)
+
+
+def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
+    """Put equal bags together."""
+    seen: dict[bytes, int] = {}
+    which = np.empty(len(offsets) - 1, np.int64)
+    first: list[int] = []
+    edges = offsets.tolist()
+    for query in range(len(which)):
+        a, b = edges[query], edges[query + 1]
+        key = terms[a:b].tobytes() + weights[a:b].tobytes()
+        which[query] = seen.setdefault(key, len(seen))
+        if len(seen) > len(first):
+            first.append(query)
+    chosen = np.array(first, np.int64)
+    sizes = np.diff(offsets)[chosen]
+    new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    take = np.arange(int(new[-1])) - np.repeat(new[:-1], sizes) + np.repeat(offsets[chosen], sizes)
+    return Bags(new, terms[take].astype(np.int64), weights[take], which)
+
+
+def _spread(which: Any, docs: Any, scores: Any, found: Any) -> Hits:
+    sizes = found[which]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
+    rows = np.repeat(which, sizes)
+    return Hits(offsets, docs[rows, within], scores[rows, within])

@@ -1,0 +1,119 @@
+"""The worth of every posting with the bounds that let a search skip: made once, kept on disk, memory-mapped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from askew.core.errors import StoreError
+from askew.rankers.bm25.search import BLOCK, RANGE_BITS
+from askew.rankers.disk import check_file, fingerprint_file, write_json
+
+KTH = (10, 100, 1000)
+_SPARSE = 256
+_DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The worth of every posting under one model, with the bounds the search needs."""
+
+    impacts: Any
+    block_offsets: Any
+    block_max: Any
+    term_max: Any
+    range_offsets: Any
+    ranges: Any
+    kth: dict[int, Any]
+
+
+def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
+    """Write the worth of every posting and its bounds to a folder; it is there when its header is."""
+    folder.mkdir(exist_ok=True)
+    block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(offsets) // BLOCK))]).astype(np.int64)
+    block_max = np.zeros(int(block_offsets[-1]), np.float32)
+    term_max = np.zeros(len(offsets) - 1, np.float32)
+    kth = [np.zeros(len(offsets) - 1, np.float32) for _ in KTH]
+    _bounds(offsets, impacts, block_offsets, block_max, term_max, *kth)
+    starts, ranges = _ranges(offsets, docs, impacts, term_max, documents)
+    files: dict[str, Any] = {
+        "range_offsets.i64": starts,
+        "ranges.u8": ranges,
+        "impacts.f32": impacts,
+        "block_offsets.i64": block_offsets,
+        "block_max.f32": block_max,
+        "term_max.f32": term_max,
+    }
+    files |= {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
+    for file, array in files.items():
+        array.tofile(folder / file)
+    write_json(folder / "header.json", {"model": name, "files": {f: fingerprint_file(folder / f) for f in files}})
+
+
+def read_weights(folder: Path) -> Weights:
+    """Weights straight from disk, checked."""
+    try:
+        files = dict(json.loads((folder / "header.json").read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StoreError(f"{folder}: the header of the weights is damaged; index anew") from None
+    for name, known in files.items():
+        check_file(folder / name, known)
+
+    def read(name: str) -> Any:
+        dtype = _DTYPES[name.rpartition(".")[2]]
+        return np.memmap(folder / name, dtype, "r") if files[name]["size"] else np.zeros(0, dtype)
+
+    return Weights(
+        read("impacts.f32"), read("block_offsets.i64"), read("block_max.f32"), read("term_max.f32"),
+        read("range_offsets.i64"), read("ranges.u8"), {k: read(f"kth{k}.f32") for k in KTH},
+    )  # fmt: skip
+
+
+def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
+    """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte.
+
+    Lists with less than a posting in 256 documents go without: they are short enough to be searched.
+    """
+    long = np.flatnonzero(np.diff(offsets) * _SPARSE > documents)
+    width = (documents >> RANGE_BITS) + 1
+    starts = np.full(len(offsets) - 1, -1, np.int64)
+    starts[long] = np.arange(len(long)) * width
+    ranges = np.zeros(len(long) * width, np.uint8)
+    _fill_ranges(long, starts, offsets, docs, impacts, term_max, ranges)
+    return starts, ranges
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def _fill_ranges(long: Any, starts: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any) -> None:
+    for i in prange(len(long)):
+        term = long[i]
+        for p in range(offsets[term], offsets[term + 1]):
+            share = np.uint8(np.ceil(np.float64(impacts[p]) / np.float64(term_max[term]) * 255.0))
+            at = starts[term] + (docs[p] >> RANGE_BITS)
+            ranges[at] = max(ranges[at], share)
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def _bounds(
+    offsets: Any, impacts: Any, block_offsets: Any, block_max: Any, term_max: Any, kth10: Any, kth100: Any, kth1000: Any
+) -> None:
+    for term in prange(len(offsets) - 1):
+        start, stop = offsets[term], offsets[term + 1]
+        for block in range(block_offsets[term + 1] - block_offsets[term]):
+            most = np.float32(0)
+            for p in range(start + block * BLOCK, min(start + (block + 1) * BLOCK, stop)):
+                most = max(most, impacts[p])
+            block_max[block_offsets[term] + block] = most
+            term_max[term] = max(term_max[term], most)
+        if stop - start >= 10:
+            ordered = np.sort(impacts[start:stop])
+            kth10[term] = ordered[-10]
+            if stop - start >= 100:
+                kth100[term] = ordered[-100]
+            if stop - start >= 1000:
+                kth1000[term] = ordered[-1000]

@@ -1,0 +1,71 @@
+"""BM25 and its kin under the names a command or a recipe gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from askew.core.ranking import Hits
+from askew.rankers.bm25.analyze import Analyzer
+from askew.rankers.bm25.feedback import Rm3, Rocchio, search_with_feedback
+from askew.rankers.bm25.index import build_index
+from askew.rankers.bm25.ranker import Bm25Ranker
+from askew.rankers.bm25.weights import Bm25, Qld
+
+
+def make_index(
+    documents: Iterable[pa.Table], folder: Path, analyzer: str = "english", threads: int | None = None
+) -> dict[str, Any]:
+    """Postings for BM25, query likelihood and feedback."""
+    return build_index(documents, folder, Analyzer(analyzer), threads).header
+
+
+def bm25(
+    index: Path | str, k1: float = 0.9, b: float = 0.4, lengths: str = "lucene", threads: int | None = None
+) -> Bm25Ranker:
+    """BM25 as Lucene computes it, with Anserini's k1 and b; exact and fast."""
+    return Bm25Ranker(index, Bm25(k1, b, lengths), threads)
+
+
+def bm25_msmarco(index: Path | str, lengths: str = "lucene", threads: int | None = None) -> Bm25Ranker:
+    """BM25 with k1 and b tuned on MS MARCO passages (0.82, 0.68)."""
+    return Bm25Ranker(index, Bm25(0.82, 0.68, lengths), threads)
+
+
+def qld(index: Path | str, mu: float = 1000.0, lengths: str = "lucene", threads: int | None = None) -> Bm25Ranker:
+    """Query likelihood with Dirichlet smoothing, on the postings of BM25."""
+    return Bm25Ranker(index, Qld(mu, lengths), threads)
+
+
+class FeedbackRanker:
+    """BM25, then the query again with terms of its first documents."""
+
+    def __init__(self, base: Bm25Ranker, method: Rm3 | Rocchio, name: str) -> None:
+        self.base, self.method, self.doc_ids = base, method, base.doc_ids
+        self.id = f"{base.id}-{name}"
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best documents of each text after feedback."""
+        queries = [text or "" for text in (texts.to_pylist() if isinstance(texts, pa.Array) else texts)]
+        return search_with_feedback(self.base, queries, k, self.method)
+
+
+def rm3(
+    index: Path | str, documents: int = 10, terms: int = 10, original: float = 0.5, k1: float = 0.9, b: float = 0.4,
+    threads: int | None = None,
+) -> FeedbackRanker:  # fmt: skip
+    """BM25 with RM3 feedback, as Anserini's default."""
+    name = f"rm3-{documents}-{terms}-{original:g}"
+    return FeedbackRanker(bm25(index, k1, b, threads=threads), Rm3(documents, terms, original), name)
+
+
+def rocchio(
+    index: Path | str, documents: int = 10, terms: int = 10, alpha: float = 1.0, beta: float = 0.75, k1: float = 0.9,
+    b: float = 0.4, threads: int | None = None,
+) -> FeedbackRanker:  # fmt: skip
+    """BM25 with Rocchio feedback, as Anserini's default."""
+    name = f"rocchio-{documents}-{terms}-{alpha:g}-{beta:g}"
+    return FeedbackRanker(bm25(index, k1, b, threads=threads), Rocchio(documents, terms, alpha, beta), name)

@@ -1,0 +1,68 @@
+"""A cross-encoder reads query and document together: too slow for a collection, it reranks what another ranker found.
+
+Ids such as ``cross-encoder/ms-marco-MiniLM-L6-v2`` or ``BAAI/bge-reranker-base``; a model trained with ``askew train``
+by its folder. An encoder without a trained head is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.errors import ConfigError
+from askew.core.ranking import Hits
+from askew.models import identify, load_model
+from askew.plugins.kinds import Ranker
+from askew.rankers.common import check_k, one_word, query_texts, ranked
+from askew.rankers.disk import Texts, places_of, read_header, read_strings
+
+DEFAULT = "cross-encoder/ms-marco-MiniLM-L6-v2"
+
+
+class CrossEncoderRanker:
+    """Reranks the first ``depth`` documents of another ranker; what lies below them is left out.
+
+    Texts are those kept in an index, or given as a mapping from document id to text.
+    """
+
+    def __init__(
+        self, first: Ranker, index: Path | str | None = None, texts: Mapping[str, str] | None = None,
+        model: str = DEFAULT, revision: str | None = None, depth: int = 100, batch_size: int = 32,
+        device: str | None = None,
+    ) -> None:  # fmt: skip
+        if depth < 1:
+            raise ConfigError(f"crossencoder: expected a depth of 1 or more, found {depth}")
+        if (index is None) == (texts is None):
+            raise ConfigError("crossencoder: expected an index with texts, or the texts themselves, one of the two")
+        self._first, self._depth, self._batch = first, depth, batch_size
+        self.doc_ids = first.doc_ids
+        if texts is not None:
+            places_of(first.doc_ids, pa.array(list(texts), pa.string()), "crossencoder: the texts")
+            listed = [texts[doc_id] for doc_id in first.doc_ids.to_pylist()]
+            self._text_of: Callable[[int], str] = lambda doc: listed[doc]
+        else:
+            folder = Path(str(index))
+            kept = Texts(folder, read_header(folder)["documents"])
+            places = places_of(first.doc_ids, read_strings(folder / "doc_ids.arrow"), f"index {folder}")
+            self._text_of = lambda doc: kept[int(places[doc])]
+        self._model = load_model("cross", model, revision, device)
+        self.id = f"crossencoder-{one_word(identify(model, revision))}-{first.id}"
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best of the first ranker's documents for each text."""
+        check_k(k)
+        queries = query_texts(texts)
+        found = self._first.search(queries, self._depth)
+        rows = found.rows()
+        pairs = [
+            (queries[row], self._text_of(doc)) for row, doc in zip(rows.tolist(), found.docs.tolist(), strict=True)
+        ]
+        if not pairs:
+            return found
+        scores = np.asarray(self._model.predict(pairs, batch_size=self._batch, show_progress_bar=False))
+        if scores.ndim != 1:
+            raise ConfigError(f"crossencoder: expected a model with one score for a pair, found {scores.shape[1]}")
+        return ranked(rows, found.docs, scores, len(queries), k)

@@ -1,0 +1,70 @@
+"""The best k of scores that come block by block, for any number of queries at once.
+
+A key is the score, as an integer of the same order, above the reversed document number: one comparison settles the
+score and, where scores are equal, the order of the collection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from askew.core.errors import ConfigError
+from askew.core.ranking import Hits
+
+_SIGN = np.uint32(0x80000000)
+
+
+class TopK:
+    """Collects the k best documents of each query."""
+
+    def __init__(self, queries: int, k: int) -> None:
+        if k < 1:
+            raise ConfigError(f"k must be 1 or more, found {k}")
+        self.k = k
+        self._keys = np.zeros((queries, 2 * k), np.uint64)
+        self._held = np.zeros(queries, np.int64)
+        self._floor = np.zeros(queries, np.uint64)
+
+    def offer(self, scores: Any, first: int = 0) -> None:
+        """Take the scores of all queries for the documents ``first, first + 1, ...``: a row for each query."""
+        bits = np.ascontiguousarray(scores, np.float32).view(np.uint32)
+        _offer(bits, first, self.k, self._keys, self._held, self._floor)
+
+    def hits(self) -> Hits:
+        """The answers, best first."""
+        sizes = np.minimum(self._held, self.k)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        docs, bits = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.uint32)
+        _finish(self._keys, self._held, offsets, docs, bits)
+        return Hits(offsets, docs, bits.view(np.float32))
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def _offer(bits: Any, first: int, k: int, keys: Any, held: Any, floor: Any) -> None:
+    for query in prange(len(bits)):
+        size, least = held[query], floor[query]
+        row = keys[query]
+        for i in range(bits.shape[1]):
+            raw = bits[query, i]
+            ordered = ~raw if raw & _SIGN else raw | _SIGN
+            key = np.uint64(ordered) << np.uint64(32) | np.uint64(0xFFFFFFFF - (first + i))
+            if key > least:
+                row[size] = key
+                size += 1
+                if size == 2 * k:
+                    row[:k] = np.sort(row)[k:]
+                    size, least = k, row[0]
+        held[query], floor[query] = size, least
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def _finish(keys: Any, held: Any, offsets: Any, docs: Any, bits: Any) -> None:
+    for query in prange(len(held)):
+        ordered = np.sort(keys[query, : held[query]])[::-1]
+        for i in range(offsets[query + 1] - offsets[query]):
+            high = np.uint32(ordered[i] >> np.uint64(32))
+            docs[offsets[query] + i] = np.int32(np.uint64(0xFFFFFFFF) - (ordered[i] & np.uint64(0xFFFFFFFF)))
+            bits[offsets[query] + i] = high ^ _SIGN if high & _SIGN else ~high

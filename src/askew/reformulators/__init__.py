@@ -1,0 +1,1 @@
+"""Reformulators: other ways to ask a query, one file for each family."""

@@ -1,0 +1,34 @@
+"""Small stand-ins for plugin authors: real behaviour at a toy's size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.rankers.bm25.analyze import Analyzer
+
+
+class ToyStatistics:
+    """The statistics of a few texts, analysed as the default index does."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._analyzer = Analyzer()
+        terms = [[term for _, term in self.split(text) if term] for text in texts]
+        self.documents, self.tokens = len(texts), sum(map(len, terms))
+        self._frequency = Counter(term for one in terms for term in set(one))
+        self._total = Counter(term for one in terms for term in one)
+
+    def split(self, text: str) -> list[tuple[str, str | None]]:
+        """The words of a text in order, each with its term; None for a stop word."""
+        return self._analyzer.pairs(text)
+
+    def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """In how many texts each term stands."""
+        return np.array([self._frequency[term] for term in terms], np.int64)
+
+    def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """How often each term stands in all texts."""
+        return np.array([self._total[term] for term in terms], np.int64)
