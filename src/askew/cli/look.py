@@ -12,12 +12,18 @@ import typer
 from askew.cli import options as o
 from askew.core.errors import UnknownName
 
+_KINDS_LISTED = "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, plugins"
+_KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, store"
+
 
 def list_command(
-    what: Annotated[str, typer.Argument(help="One of: lexicons, measures, presets, tokenizers, rankers, plugins.")],
+    what: Annotated[
+        str,
+        typer.Argument(help=f"One of: {_KINDS_LISTED}."),
+    ],
     as_json: o.AsJson = False,
 ) -> None:
-    """List lexicons, measures, presets, tokenizers, rankers or plugins, a line each."""
+    """List what there is of a kind, a line each."""
     from askew.cli.render import print_rows, say_json
 
     if what not in _LISTS:
@@ -96,6 +102,15 @@ def _rankers() -> list[dict[str, Any]]:
     return rows
 
 
+def _of_kind(kind: str) -> Callable[[], list[dict[str, Any]]]:
+    def rows() -> list[dict[str, Any]]:
+        from askew.plugins.registry import about, names
+
+        return [{"name": name, "about": about(kind, name)} for name in names(kind)]
+
+    return rows
+
+
 def _plugins() -> list[dict[str, Any]]:
     from askew.plugins.kinds import KINDS
     from askew.plugins.registry import names, origin
@@ -109,16 +124,19 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "presets": _presets,
     "tokenizers": _tokenizers,
     "rankers": _rankers,
+    "reformulators": _of_kind("reformulator"),
+    "filters": _of_kind("filter"),
+    "classifiers": _of_kind("classifier"),
     "plugins": _plugins,
 }
 
 
 def show_command(
-    what: Annotated[str, typer.Argument(help="One of: lexicon, measure, preset, ranker, store.")],
+    what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_SHOWN}.")],
     name: Annotated[str, typer.Argument(help="Its name, file or folder.")],
     as_json: o.AsJson = False,
 ) -> None:
-    """Show one lexicon with its terms, one measure, preset or ranker with its settings, or a store."""
+    """Show a lexicon with its terms, a measure, preset or plugin with its settings, or a store."""
     from askew.cli.render import say, say_json
 
     if what not in _THINGS:
@@ -201,6 +219,22 @@ def _show_ranker(name: str) -> dict[str, Any]:
     return facts
 
 
+def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
+    def facts(name: str) -> dict[str, Any]:
+        from askew.plugins.registry import about, names, origin, settings_of
+
+        if name not in names(kind):
+            raise UnknownName(kind, name, names(kind))
+        return {
+            kind: name,
+            "about": about(kind, name),
+            "from": origin(kind, name),
+            "settings": settings_of(kind, name),
+        }
+
+    return facts
+
+
 def _show_store(name: str) -> dict[str, Any]:
     from askew.core.errors import StoreError
     from askew.engine.store import Store
@@ -225,5 +259,8 @@ _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
     "measure": _show_measure,
     "preset": _show_preset,
     "ranker": _show_ranker,
+    "reformulator": _show_of_kind("reformulator"),
+    "filter": _show_of_kind("filter"),
+    "classifier": _show_of_kind("classifier"),
     "store": _show_store,
 }

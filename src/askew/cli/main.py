@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from askew import __version__
-from askew.cli import annotate, compare, demo, look, measure, retrieve
+from askew.cli import annotate, compare, demo, look, measure, reformulate, retrieve
 from askew.cli.render import say
 from askew.core.errors import AskewError
 
@@ -34,6 +34,9 @@ app.command("compare")(compare.command)
 app.command("annotate")(annotate.command)
 app.command("index")(retrieve.index_command)
 app.command("search")(retrieve.search_command)
+app.command("reformulate")(reformulate.reformulate_command)
+app.command("classify")(reformulate.classify_command)
+app.command("calibrate")(reformulate.calibrate_command)
 app.command("demo")(demo.command)
 app.command("list")(look.list_command)
 app.command("show")(look.show_command)

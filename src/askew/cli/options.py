@@ -39,6 +39,10 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="Another setting, as in --set depth=50; askew show names them.", metavar="NAME=VALUE"),
 ]
+OwnSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of one method or filter: --set extract.count=5.", metavar="OWNER.NAME=VALUE"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.")]
 
@@ -66,3 +70,15 @@ def read_settings(given: list[str] | None) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             settings[name.strip()] = value
     return settings
+
+
+def settings_by_owner(given: list[str] | None) -> dict[str, dict[str, Any]]:
+    """``owner.name=value`` as settings of each owner; an owner's name may have dots in it, a setting's has none."""
+    owners: dict[str, dict[str, Any]] = {}
+    for one in given or []:
+        owner, dot, name = one.partition("=")[0].rpartition(".")
+        if "=" not in one or not dot or not owner.strip() or not name.strip():
+            raise ConfigError(f"--set {one!r}: expected OWNER.NAME=VALUE, as in --set extract.count=5")
+        value = read_settings([f"{name}={one.partition('=')[2]}"])
+        owners.setdefault(owner.strip(), {}).update(value)
+    return owners

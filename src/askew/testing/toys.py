@@ -25,6 +25,10 @@ class ToyStatistics:
         """The words of a text in order, each with its term; None for a stop word."""
         return self._analyzer.pairs(text)
 
+    def split_many(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
+        """As ``split`` for many texts together."""
+        return self._analyzer.pairs_of(texts)
+
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """In how many texts each term stands."""
         return np.array([self._frequency[term] for term in terms], np.int64)

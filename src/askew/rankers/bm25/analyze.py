@@ -6,7 +6,7 @@ after the word breaks is done once per distinct word and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,9 +87,14 @@ class Analyzer:
 
     def pairs(self, text: str) -> list[tuple[str, str | None]]:
         """The words of one text in order, each with its term; None for a stop word."""
-        words, ids, _ = self.split(pa.array([text], pa.large_string()))
-        found = [self.to_term(word) for word in words]
-        return [(words[i], found[i]) for i in ids.tolist()]
+        return self.pairs_of([text])[0]
+
+    def pairs_of(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
+        """As ``pairs`` for many texts; each distinct word becomes a term once."""
+        words, ids, counts = self.split(pa.array(list(texts), pa.large_string()))
+        found = [(word, self.to_term(word)) for word in words]
+        tokens = iter(ids.tolist())
+        return [[found[next(tokens)] for _ in range(count)] for count in counts.tolist()]
 
     def terms(self, text: str) -> list[str]:
         """The terms of one text, for people and tests."""

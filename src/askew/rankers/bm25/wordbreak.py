@@ -188,7 +188,7 @@ def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any:
+def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any:  # noqa: PLR0911 - one for each kind
     """The end of the token that starts here, or of what is to be passed over; and whether it is a token.
 
     Up to ``barren`` a look ahead has found nothing but underscores and marks: it is not done again.

@@ -1,0 +1,178 @@
+"""Scores against yes-or-no labels: the precision/recall curve, the area under it, and where to cut.
+
+Everything with a score of at least the threshold is kept. Equal scores are one point of the curve: no order among them
+is made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Floats, Ints
+
+RESAMPLES = 2000
+_CHUNK = 4_000_000
+RULES = ("f1", "precision")
+
+Scores = Sequence[float] | Floats
+Labels = Sequence[int] | npt.NDArray[np.integer | np.floating]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall at each distinct score, the highest score first."""
+
+    thresholds: Floats
+    precision: Floats
+    recall: Floats
+    kept: Ints
+    n: int
+    positives: int
+
+    @property
+    def base_rate(self) -> float:
+        """The share of positives: the precision of keeping everything."""
+        return self.positives / self.n
+
+    def f1(self) -> Floats:
+        """The harmonic mean of precision and recall at each point."""
+        total = self.precision + self.recall
+        return np.asarray(2 * self.precision * self.recall / np.where(total > 0, total, 1.0))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A threshold, the rule that chose it, and what it gives on the data it was chosen on."""
+
+    threshold: float
+    rule: str
+    precision: float
+    recall: float
+    f1: float
+    kept: int
+
+
+@dataclass(frozen=True)
+class AveragePrecision:
+    """The area under the precision/recall curve, with an interval over resampled queries."""
+
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """All that labelled scores tell: the curve, its area, the chosen threshold."""
+
+    curve: Curve
+    average_precision: AveragePrecision
+    cut: Cut
+
+
+def calibrate(
+    scores: Scores, labels: Labels, queries: Sequence[str],
+    rule: str = "f1", least_precision: float = 0.9, seed: int = 0,
+) -> Calibration:  # fmt: skip
+    """The curve of scores against labels 0 and 1, its area, and the threshold by a rule (see ``choose_threshold``)."""
+    curve = precision_recall(scores, labels)
+    area = average_precision(scores, labels, queries, seed)
+    return Calibration(curve, area, choose_threshold(curve, rule, least_precision))
+
+
+def precision_recall(scores: Scores, labels: Labels) -> Curve:
+    """Precision and recall at every threshold that changes what is kept."""
+    values, truth = _checked(scores, labels)
+    order = np.argsort(-values, kind="stable")
+    values, truth = values[order], truth[order]
+    ends = _ends(values)
+    kept, right = ends + 1, np.cumsum(truth)[ends]
+    positives = int(truth.sum())
+    return Curve(values[ends], right / kept, right / positives, kept, len(values), positives)
+
+
+def area_under(curve: Curve) -> float:
+    """Average precision: the precision of each point, weighted by the recall it adds. No interpolation."""
+    return float(np.sum(np.diff(curve.recall, prepend=0.0) * curve.precision))
+
+
+def average_precision(
+    scores: Scores, labels: Labels, queries: Sequence[str],
+    seed: int = 0, level: float = 0.95,
+) -> AveragePrecision:  # fmt: skip
+    """The area under the curve with a percentile bootstrap interval.
+
+    Whole queries are drawn, not pairs: the candidates of one query are alike, and pairs drawn one by one would make
+    the interval too narrow. Draws without a positive have no area and are left out.
+    """
+    values, truth = _checked(scores, labels)
+    if len(queries) != len(values):
+        raise DataError(f"expected a query for each of {len(values)} scores, found {len(queries)}")
+    value = area_under(precision_recall(values, truth))
+    names, groups = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
+    areas = _resampled_areas(values, truth, groups, len(names), seed)
+    low, high = np.quantile(areas, [(1 - level) / 2, (1 + level) / 2])
+    return AveragePrecision(value, min(float(low), value), max(float(high), value), len(names))
+
+
+def _resampled_areas(values: Floats, truth: Floats, groups: npt.NDArray[np.intp], queries: int, seed: int) -> Floats:
+    order = np.argsort(-values, kind="stable")
+    truth, groups, ends = truth[order], groups[order], _ends(values[order])
+    rng = np.random.default_rng([seed, queries])
+    step = max(1, _CHUNK // len(values))
+    parts = []
+    for start in range(0, RESAMPLES, step):
+        size = min(step, RESAMPLES - start)
+        drawn = rng.multinomial(queries, np.full(queries, 1.0 / queries), size=size).astype(np.float64)
+        weights = drawn[:, groups]
+        kept, right = np.cumsum(weights, axis=1)[:, ends], np.cumsum(weights * truth, axis=1)[:, ends]
+        gained = np.diff(right, axis=1, prepend=0.0)
+        total = right[:, -1]
+        area = (gained * right / np.where(kept > 0, kept, 1.0)).sum(axis=1)
+        parts.append(area[total > 0] / total[total > 0])
+    return np.concatenate(parts)
+
+
+def choose_threshold(curve: Curve, rule: str = "f1", least_precision: float = 0.9) -> Cut:
+    """Where to cut: ``f1`` takes the highest F1 (the higher threshold if equal); ``precision`` keeps as much as it can
+    with a precision of at least ``least_precision``.
+    """
+    if rule not in RULES:
+        raise ConfigError(f"threshold rule: expected {' or '.join(RULES)}, found {rule!r}")
+    f1 = curve.f1()
+    if rule == "f1":
+        at, said = int(np.argmax(f1)), "f1"
+    else:
+        if not 0 < least_precision <= 1:
+            raise ConfigError(f"least_precision: expected a number above 0 and up to 1, found {least_precision}")
+        enough = np.flatnonzero(curve.precision >= least_precision)
+        if not len(enough):
+            highest = float(curve.precision.max())
+            raise DataError(f"no threshold has a precision of {least_precision:g}: the highest is {highest:.4f}")
+        at, said = int(enough[-1]), f"precision>={least_precision:g}"
+    precision, recall, best = (float(column[at]) for column in (curve.precision, curve.recall, f1))
+    return Cut(float(curve.thresholds[at]), said, precision, recall, best, int(curve.kept[at]))
+
+
+def _ends(falling: Floats) -> npt.NDArray[np.intp]:
+    """The last place of each run of equal scores."""
+    return np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1)
+
+
+def _checked(scores: Scores, labels: Labels) -> tuple[Floats, Floats]:
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    if values.ndim != 1 or values.shape != truth.shape:
+        raise DataError(f"expected one label for each score, found {truth.shape} labels and {values.shape} scores")
+    if not np.isfinite(values).all():
+        raise DataError(f"expected a finite number for every score, found {int((~np.isfinite(values)).sum())} others")
+    if not np.isin(truth, (0.0, 1.0)).all():
+        raise DataError("expected the labels 0 and 1, found others")
+    if not truth.any():
+        raise DataError("there is no pair with the label 1: precision and recall need at least one")
+    return values, truth

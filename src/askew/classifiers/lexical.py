@@ -1,0 +1,92 @@
+"""Which group a query asks about, by the words it names groups with.
+
+Probabilities follow from the counts. With c(g) mentions of each of G groups, and c2 the second highest count, the
+weights are::
+
+    neutral      NEUTRAL + c2
+    each group   c(g) + OTHERS / G
+
+and a probability is a weight over their sum: mentions on both sides speak for neutral, and the label with the highest
+probability is the one the counting rule chooses. NEUTRAL and OTHERS are set so that no mention and one mention have
+about the probabilities of being right that were found on the 3,709 annotated MS MARCO queries of Rekabsaz and Schedl
+(2020) with the lexicon ``gender`` and first names: 0.63 and 0.93 (two mentions, not fitted: 0.97). That sample holds
+more gendered queries than a log does, so elsewhere "neutral" is right more often than it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.classifiers.terms import TermCounter
+from askew.core.errors import ConfigError
+from askew.core.lexicon import load_lexicon
+from askew.core.ranking import Floats, Ints
+from askew.plugins.asking import Classified
+
+NEUTRAL = 0.05
+OTHERS = 0.03
+LABEL = "neutral"
+_NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
+
+
+class LexicalClassifier:
+    """Counts the words of each group in a query; no mention or a tie is neutral, otherwise the group with the most.
+
+    ``lexicon``        a shipped lexicon or a file, with any number of groups.
+    ``names``          count common first names too, for the groups female and male where the lexicon has them: of the
+                       annotated queries 71 % are right with names and 50 % without. A name is a guess about a person.
+    ``ties``           ``neutral`` or ``abstain``, where two groups are named equally often.
+    ``abstain_below``  abstain where the probability of the label is less; 0: never. See the module for the formula.
+    """
+
+    name = "lexical"
+
+    def __init__(
+        self, lexicon: str = "gender", names: bool = True, ties: str = "neutral", abstain_below: float = 0.0
+    ) -> None:
+        if ties not in ("neutral", "abstain"):
+            raise ConfigError(f"lexical: expected ties neutral or abstain, found {ties!r}")
+        if not 0 <= abstain_below <= 1:
+            raise ConfigError(f"lexical: expected abstain_below from 0 to 1, found {abstain_below}")
+        self._lexicon = load_lexicon(lexicon)
+        if LABEL in self._lexicon.groups:
+            where = f"the lexicon {self._lexicon.name!r}"
+            raise ConfigError(f"lexical: expected no group {LABEL!r} in {where}: it is the label of no group")
+        listed = load_lexicon(_NAMES) if names else None
+        self._names = listed if listed and set(listed.groups) & set(self._lexicon.groups) else None
+        self._ties, self._least = ties, float(abstain_below)
+        self._counter = TermCounter(self._lexicon, self._names)
+        self.labels = (LABEL, *self._lexicon.group_names)
+
+    def settings(self) -> Mapping[str, Any]:
+        """The words by their content, the rule for ties and the threshold."""
+        return {
+            "lexicon": self._lexicon.id, "names": self._names.id if self._names else None, "ties": self._ties,
+            "abstain_below": self._least,
+        }  # fmt: skip
+
+    def classify(self, texts: Sequence[str]) -> Classified:
+        """The group that each text names most."""
+        counts = self._counter.count(texts)
+        first, second = _two_highest(counts)
+        probabilities = _probabilities(counts, second)
+        chosen = np.where(first > second, counts.argmax(axis=1) + 1, 0).astype(np.int64)
+        if self._ties == "abstain":
+            chosen[(first == second) & (first > 0)] = -1
+        sure = np.take_along_axis(probabilities, np.maximum(chosen, 0)[:, None], axis=1)[:, 0]
+        chosen[sure < self._least] = -1
+        return Classified(self.labels, probabilities, chosen)
+
+
+def _two_highest(counts: Ints) -> tuple[Ints, Ints]:
+    ordered = np.sort(np.pad(counts, ((0, 0), (1, 0))), axis=1)
+    return ordered[:, -1], ordered[:, -2]
+
+
+def _probabilities(counts: Ints, second: Ints) -> Floats:
+    weights = np.column_stack([NEUTRAL + second, counts + OTHERS / counts.shape[1]])
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -1,0 +1,120 @@
+"""``askew reformulate``, ``askew classify`` and ``askew calibrate``: other ways to ask, and which of them are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from askew.cli import options as o
+
+Labelled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
+
+
+def reformulate_command(
+    queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
+    out: Annotated[Path, typer.Option(help="Candidates to write: .tsv, .jsonl or .parquet.")],
+    method: Annotated[
+        list[str] | None, typer.Option(help="A way to reformulate, may be repeated: askew list reformulators.")
+    ] = None,
+    docs: Annotated[str | None, typer.Option(help="Documents to read passages from: a file, folder, irds:ID.")] = None,
+    index: Annotated[Path | None, typer.Option(help="A BM25 index of the documents, instead of --docs.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option("--filter", help="Filters in their order: rules, semantic, or none.")
+    ] = None,
+    depth: Annotated[int, typer.Option(help="How many first passages each query is shown with.")] = 10,
+    settings: o.OwnSettings = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Write other ways to ask each query, by one method or many; say what was made, kept and dropped, and why."""
+    from askew.cli.render import Waiting, safe, say_json
+    from askew.stages.candidates import candidates_of, write_candidates
+
+    own = o.settings_by_owner(settings)
+    methods = method or ["extract"]
+    filters = [] if keep == ["none"] else keep or ["rules"]
+    with Waiting("reformulating") as progress:
+        table, tallies = candidates_of(queries, methods, filters, own, docs, index, depth, progress)
+    write_candidates(table, out)
+    rows = [_row(tally) for tally in tallies]
+    if as_json:
+        say_json({"out": str(out), "candidates": table.height, "methods": rows})
+        return
+    _print_tallies(rows)
+    typer.echo(f"{table.height:,} candidates of {table['query_id'].n_unique():,} queries: {safe(str(out))}")
+
+
+def _row(tally: Any) -> dict[str, Any]:
+    rate = tally.made / tally.seconds if tally.seconds else 0.0
+    return {
+        "method": tally.method, "made": tally.made, "kept": tally.kept, "queries": tally.queries,
+        "seconds": round(tally.seconds, 3), "per_second": round(rate, 1),
+        "rejected": dict(tally.rejected.most_common()),
+    }  # fmt: skip
+
+
+def _print_tallies(rows: list[dict[str, Any]]) -> None:
+    from askew.cli.render import print_rows
+
+    columns = [
+        ("made", [f"{row['made']:,}" for row in rows]),
+        ("kept", [f"{row['kept']:,}" for row in rows]),
+        ("queries", [f"{row['queries']:,}" for row in rows]),
+        ("dropped", ["; ".join(f"{n:,} {why}" for why, n in row["rejected"].items()) or "-" for row in rows]),
+    ]
+    print_rows("method", [row["method"] for row in rows], columns)
+
+
+def classify_command(
+    queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
+    classifier: Annotated[str, typer.Option(help="lexical, or transformer (--set model=FOLDER).")] = "lexical",
+    out: Annotated[Path | None, typer.Option(help="Labels to write: .tsv, .jsonl or .parquet.")] = None,
+    settings: o.Settings = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Say which group each query asks about, or none: counts, and where the file has labels, how many are right."""
+    from askew.cli.render import print_rows, say_json
+    from askew.stages.candidates import write_candidates
+    from askew.stages.classify import classify_queries
+
+    done = classify_queries(queries, classifier, o.read_settings(settings))
+    if out is not None:
+        write_candidates(done.table, out)
+    if as_json:
+        say_json({"classifier": classifier, "counts": done.counts, "right": done.right, "judged": done.judged})
+        return
+    print_rows("label", list(done.counts), [("queries", [f"{count:,}" for count in done.counts.values()])])
+    if done.judged:
+        typer.echo(f"{done.right:,} of {done.judged:,} labels of the file are met ({done.right / done.judged:.1%})")
+
+
+def calibrate_command(
+    labelled: Labelled,
+    similarity: Annotated[str, typer.Option(help="light (no model) or neural (extra neural).")] = "light",
+    rule: Annotated[str, typer.Option(help="Threshold by f1 (the highest) or precision (at least --least).")] = "f1",
+    least: Annotated[float, typer.Option(help="With --rule precision: the least precision.")] = 0.9,
+    settings: o.Settings = None,
+    seed: o.Seed = 7,
+    as_json: o.AsJson = False,
+) -> None:
+    """Choose the threshold of the semantic filter on labelled variations: the curve, its area, the chosen point."""
+    from askew.cli.render import print_rows, say_json
+    from askew.stages.calibrate import calibrate_filter
+
+    found = calibrate_filter(labelled, similarity, rule, least, seed, o.read_settings(settings))
+    if as_json:
+        say_json(found.facts())
+        return
+    facts = found.facts()
+    points = facts.pop("curve")
+    columns = [(name, [f"{point[name]:.3f}" for point in points]) for name in ("precision", "recall", "kept")]
+    print_rows("threshold", [f"{point['threshold']:.3f}" for point in points], columns)
+    typer.echo(
+        f"average precision {facts['average_precision']:.3f} [{facts['low']:.3f}, {facts['high']:.3f}], "
+        f"{facts['pairs']:,} pairs of {facts['queries']:,} queries, {facts['base_rate']:.1%} keep the meaning"
+    )
+    typer.echo(
+        f"chosen by {rule}: threshold {facts['threshold']:.3f}, precision {facts['precision']:.3f}, "
+        f"recall {facts['recall']:.3f}"
+    )

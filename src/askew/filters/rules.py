@@ -1,0 +1,121 @@
+"""Plain rules that no model is needed for: length, repeats, lost numbers and names, wrong language or characters."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from askew.core.errors import ConfigError
+from askew.filters.language import LanguageCheck
+from askew.filters.words import has_names, has_numbers, names, numbers, tokens
+
+FORBIDDEN = "forbidden character"
+TOO_SHORT = "too short"
+TOO_LONG = "too long"
+OUT_OF_PROPORTION = "much longer than the original"
+REPEATED = "original repeated"
+DUPLICATE = "duplicate"
+NUMBER_LOST = "number lost"
+NAME_LOST = "name lost"
+OTHER_LANGUAGE = "other language"
+
+# Control characters, line ends, marks that turn the direction of writing, halves of characters, and the character that
+# stands for a damaged one. Joiners stay: Persian and Hindi are written with them.
+_CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffd\ufeff"
+
+
+class _Original:
+    """What the rules need to know of an original, worked out once for all its candidates."""
+
+    def __init__(self, text: str) -> None:
+        words = tokens(text)
+        self.size = len(words)
+        self.normal = " ".join(words)
+        self.numbers = numbers(text)
+        self.names = names(text)
+
+
+class RulesFilter:
+    """Drops candidates by plain rules: length, repeats, lost numbers or names, another language, odd characters.
+
+    The first rule that a candidate breaks names the reason. Case, blanks and punctuation do not count when candidates
+    are compared; of equal candidates the first that is kept stays.
+
+    ``max_ratio``      most words of a candidate for each word of its original; none: no limit.
+    ``numbers_kept``   every number of the original must be in the candidate (``1,000`` is ``1000``; up to twenty it
+                       may be spelled out in English).
+    ``entities_kept``  every word that the original's capitals mark as a name must be in the candidate, in any case. A
+                       query all in lower case marks none, and the rule does nothing. Switch it off for languages that
+                       write all nouns with a capital.
+    ``language``       a code such as "en", or "any": see askew.filters.language for what this can and cannot tell.
+    ``banned``         characters that no candidate may have, besides control characters, which none may.
+    """
+
+    name = "rules"
+
+    def __init__(
+        self, min_words: int = 1, max_words: int = 64, max_ratio: float | None = None, duplicates: bool = False,
+        same_as_original: bool = False, numbers_kept: bool = True, entities_kept: bool = True, language: str = "any",
+        banned: str = "",
+    ) -> None:  # fmt: skip
+        if not 0 <= min_words <= max_words:
+            raise ConfigError(f"rules: expected 0 <= min_words <= max_words, found {min_words} and {max_words}")
+        if max_ratio is not None and not (max_ratio > 0 and math.isfinite(max_ratio)):
+            raise ConfigError(f"rules: expected max_ratio above 0 or none, found {max_ratio}")
+        self._least, self._most, self._ratio = min_words, max_words, max_ratio
+        self._duplicates, self._same = duplicates, same_as_original
+        self._numbers, self._names = numbers_kept, entities_kept
+        self._language_name, self._banned = language, banned
+        self._language = None if language == "any" else LanguageCheck(language)
+        self._forbidden = re.compile(f"[{_CONTROL}{re.escape(banned)}]")
+
+    def settings(self) -> Mapping[str, Any]:
+        """All rules and their limits."""
+        return {
+            "min_words": self._least, "max_words": self._most, "max_ratio": self._ratio,
+            "duplicates": self._duplicates, "same_as_original": self._same, "numbers_kept": self._numbers,
+            "entities_kept": self._names, "language": self._language_name, "banned": "".join(sorted(set(self._banned))),
+        }  # fmt: skip
+
+    def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
+        """The first rule that each candidate breaks, or None."""
+        known: dict[str, _Original] = {}
+        kept: set[tuple[int, str]] = set()
+        reasons: list[str | None] = []
+        for text, candidate, row in zip(originals, candidates, rows, strict=True):
+            original = known.get(text)
+            if original is None:
+                original = known[text] = _Original(text)
+            words = tokens(candidate)
+            normal = (row, " ".join(words))
+            reason = self._broken(original, candidate, len(words), normal[1])
+            if reason is None and not self._duplicates:
+                reason = DUPLICATE if normal in kept else None
+            if reason is None:
+                kept.add(normal)
+            reasons.append(reason)
+        return reasons
+
+    def _broken(self, original: _Original, candidate: str, size: int, normal: str) -> str | None:
+        if self._forbidden.search(candidate):
+            return FORBIDDEN
+        if size < self._least:
+            return TOO_SHORT
+        if size > self._most:
+            return TOO_LONG
+        if self._ratio is not None and size > self._ratio * max(1, original.size):
+            return OUT_OF_PROPORTION
+        if not self._same and normal == original.normal:
+            return REPEATED
+        return self._lost(original, candidate)
+
+    def _lost(self, original: _Original, candidate: str) -> str | None:
+        if self._numbers and original.numbers and not has_numbers(candidate, original.numbers):
+            return NUMBER_LOST
+        if self._names and original.names and not has_names(candidate, original.names):
+            return NAME_LOST
+        if self._language is not None and self._language.refuses(candidate):
+            return OTHER_LANGUAGE
+        return None

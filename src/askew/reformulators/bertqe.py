@@ -1,0 +1,85 @@
+"""Expansion by the chunks of the first passages that a sentence encoder finds nearest to the query, after BERT-QE.
+
+BERT-QE (Zheng et al. 2020) cuts the first passages into overlapping chunks, scores them against the query and ranks
+with the best. Here each of the best chunks is appended to the query, which makes one candidate of each, with the
+document the chunk came from. The score is the cosine of the encoder's vectors. ReQue cuts chunks of 5 words that
+overlap by 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from askew.core.errors import ConfigError
+from askew.models import MINILM, identify, load_model
+from askew.plugins.asking import Asked, Candidates, Passage
+from askew.reformulators.passages import NOTHING, add_expanded, one_line, positive
+
+
+class BertQe:
+    """Appends to the query a chunk of the first passages that an encoder finds near to it, one for each candidate."""
+
+    method = "bertqe"
+    reads = frozenset({"passages"})
+
+    def __init__(
+        self, documents: int = 3, chunks: int = 3, chunk_words: int = 10, overlap: int = 5, model: str = MINILM,
+        revision: str | None = None, batch_size: int = 64, device: str | None = None,
+    ) -> None:  # fmt: skip
+        positive(self.method, documents=documents, chunks=chunks, chunk_words=chunk_words, batch_size=batch_size)
+        if not 0 <= overlap < chunk_words:
+            raise ConfigError(f"bertqe: expected an overlap from 0 to below chunk_words={chunk_words}, found {overlap}")
+        self._documents, self._chunks = documents, chunks
+        self._chunk_words, self._overlap = chunk_words, overlap
+        self._model, self._revision, self._batch, self._device = model, revision, batch_size, device
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the candidates depend on besides the queries."""
+        return {
+            "documents": self._documents, "chunks": self._chunks, "chunk_words": self._chunk_words,
+            "overlap": self._overlap, "model": identify(self._model, self._revision),
+        }  # fmt: skip
+
+    def reformulate(self, asked: Asked) -> Candidates:
+        """For each query its best chunks, each after the query."""
+        if asked.passages is None:
+            raise ConfigError("bertqe: expected passages of a first search with the queries, found none")
+        found = Candidates()
+        for row, (text, passages) in enumerate(zip(asked.texts, asked.passages, strict=True)):
+            query, chunks = one_line(text), self._cut(passages[: self._documents])
+            if not query or not chunks:
+                found.reject(NOTHING)
+                continue
+            for chunk in self._best(query, list(chunks)):
+                add_expanded(found, row, query, [chunk], chunks[chunk])
+        return found
+
+    def _cut(self, passages: Sequence[Passage]) -> dict[str, str]:
+        """The distinct chunks in order, each with the first document it stands in."""
+        found: dict[str, str] = {}
+        for passage in passages:
+            for chunk in cut(passage.text, self._chunk_words, self._overlap):
+                found.setdefault(chunk, passage.doc_id)
+        return found
+
+    def _best(self, query: str, chunks: list[str]) -> list[str]:
+        """The chunks nearest to the query; equal ones in their order.
+
+        One query at a time: vectors differ in the last digits with the company in which they are computed.
+        """
+        encoder = load_model("dense", self._model, self._revision, self._device)
+        options = {"batch_size": self._batch, "show_progress_bar": False, "normalize_embeddings": True}
+        one = np.asarray(encoder.encode_query([query], **options), np.float64)[0]
+        values = np.asarray(encoder.encode_document(chunks, **options), np.float64) @ one
+        return [chunks[i] for i in np.argsort(-values, kind="stable")[: self._chunks].tolist()]
+
+
+def cut(text: str, size: int, overlap: int) -> list[str]:
+    """A text in chunks of ``size`` words that share ``overlap`` words with the next; the last may be shorter."""
+    words = one_line(text).split(" ")
+    # A chunk that would begin within the overlap at the end has nothing that the one before does not have.
+    starts = range(0, max(1, len(words) - overlap), size - overlap)
+    return [chunk for start in starts if (chunk := " ".join(words[start : start + size]))]

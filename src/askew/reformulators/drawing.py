@@ -1,0 +1,101 @@
+"""Drawing distinct candidates from a model that writes texts: passage after passage, until there are enough."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from askew.core.errors import ConfigError
+from askew.models.generate import Generator, Sampling
+from askew.plugins.asking import Asked, Candidates, seed_for
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_MOST_CHARACTERS = 300
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How many candidates are wanted for a query, and how hard to try.
+
+    ``attempts`` bounds the texts drawn for one query: a model that always says the same would never come to an end.
+    """
+
+    count: int = 10
+    per_call: int = 5
+    attempts: int = 100
+    seed: int = 7
+    randomize: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.count, self.per_call, self.attempts) < 1:
+            raise ConfigError(
+                "expected count, per_call and attempts of 1 or more; "
+                f"found {self.count}, {self.per_call}, {self.attempts}"
+            )
+
+
+def draw(
+    asked: Asked,
+    prompts: Callable[[int], Sequence[tuple[str, str | None]]],
+    writer: Generator,
+    sampling: Sampling,
+    how: Drawing,
+    method: str,
+) -> Candidates:
+    """Candidates for every query. ``prompts(row)`` gives each prompt with the document it shows."""
+    found = Candidates()
+    for row, query_id in enumerate(asked.query_ids):
+        shown = [pair for pair in prompts(row) if pair[0].strip()]
+        if not shown:
+            found.reject("nothing to read")
+            continue
+        seen, drawn, call = {_plain(asked.texts[row])}, 0, 0
+        kept = 0
+        while kept < how.count and drawn < how.attempts:
+            prompt, doc_id = shown[call % len(shown)]
+            seed = seed_for(how.seed, method, query_id, str(call))
+            wanted = min(how.per_call, how.count - kept, how.attempts - drawn)
+            for text in writer.sample(prompt, wanted, seed, _varied(sampling, how, seed)):
+                drawn += 1
+                line = clean(text)
+                if reason := _refuse(line, seen, asked.texts[row]):
+                    found.reject(reason)
+                    continue
+                seen.add(_plain(line))
+                found.add(row, line, doc_id)
+                kept += 1
+            call += 1
+        if not kept:
+            found.reject("no candidate of a query")
+    return found
+
+
+def clean(text: str) -> str:
+    """The first line with something on it, without what no query has."""
+    lines = (_CONTROL.sub(" ", line).strip(" \"'“”`*-") for line in text.split("\n"))
+    return " ".join(next((line for line in lines if line), "").split())
+
+
+def _refuse(line: str, seen: set[str], original: str) -> str:
+    if not line:
+        return "empty"
+    if len(line) > _MOST_CHARACTERS:
+        return "too long"
+    if _plain(line) == _plain(original):
+        return "same as the original"
+    return "duplicate" if _plain(line) in seen else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip("?.! ")
+
+
+def _varied(sampling: Sampling, how: Drawing, seed: int) -> Sampling:
+    """Other parameters for each call, from the ranges of Refairmulate's generator."""
+    if not how.randomize:
+        return sampling
+    rng = random.Random(seed)
+    longest = max(sampling.min_new_tokens, rng.randint(20, 64))
+    return Sampling(longest, sampling.min_new_tokens, rng.randint(5, 20), sampling.top_p, rng.uniform(0.7, 1.5))

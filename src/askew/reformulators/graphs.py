@@ -1,0 +1,121 @@
+"""Two ways to cut a small graph into clusters. Nodes are numbers; equal choices fall to the lowest.
+
+Girvan and Newman (2002): take away the edge that lies on most shortest paths until a part breaks off.
+Louvain (Blondel et al. 2008): move each node where modularity grows most, then treat each cluster as one node, and so
+on. Written here because the graphs have some ten nodes, the answer must not change with a library's random order, and
+the Louvain of networkx 3.6 runs for ever on about one small graph in ten thousand (rounding moves nodes to and fro).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Neighbours = list[set[int]]
+Clusters = list[list[int]]
+_LEAST_GAIN = 1e-12
+
+
+def components(neighbours: Sequence[set[int]]) -> Clusters:
+    """The parts of a graph that hang together, each in order, by their lowest node."""
+    seen: set[int] = set()
+    parts = []
+    for node in range(len(neighbours)):
+        if node in seen:
+            continue
+        part, waiting = {node}, [node]
+        while waiting:
+            new = neighbours[waiting.pop()] - part
+            part |= new
+            waiting += new
+        seen |= part
+        parts.append(sorted(part))
+    return parts
+
+
+def edge_betweenness(neighbours: Sequence[set[int]]) -> dict[tuple[int, int], float]:
+    """For each edge (lower node first) the number of shortest paths between two nodes that use it (Brandes 2001)."""
+    flows = {(a, b): 0.0 for a in range(len(neighbours)) for b in sorted(neighbours[a]) if a < b}
+    for source in range(len(neighbours)):
+        order, paths, before = _shortest_paths(neighbours, source)
+        flow = dict.fromkeys(order, 0.0)
+        for node in reversed(order):
+            for previous in before[node]:
+                part = paths[previous] / paths[node] * (1 + flow[node])
+                flow[previous] += part
+                # Each path is met from both of its ends.
+                flows[min(previous, node), max(previous, node)] += part / 2
+    return flows
+
+
+def _shortest_paths(
+    neighbours: Sequence[set[int]], source: int
+) -> tuple[list[int], dict[int, int], dict[int, list[int]]]:
+    """Nodes from the source outward, how many shortest paths lead to each, and over which nodes they come."""
+    order, distance, paths = [source], {source: 0}, {source: 1}
+    before: dict[int, list[int]] = {source: []}
+    for node in order:
+        for other in sorted(neighbours[node]):
+            if other not in distance:
+                distance[other], paths[other], before[other] = distance[node] + 1, 0, []
+                order.append(other)
+            if distance[other] == distance[node] + 1:
+                paths[other] += paths[node]
+                before[other].append(node)
+    return order, paths, before
+
+
+def first_split(neighbours: Sequence[set[int]]) -> Clusters:
+    """The parts after the first split of Girvan and Newman; a graph without edges falls into its nodes."""
+    left: Neighbours = [set(near) for near in neighbours]
+    whole = len(components(left))
+    while any(left):
+        flows = edge_betweenness(left)
+        # Sums of the same parts in another order differ in the last digits: these are equal.
+        a, b = min(flows, key=lambda edge: (-round(flows[edge], 9), edge))
+        left[a].discard(b)
+        left[b].discard(a)
+        if len(components(left)) > whole:
+            break
+    return components(left)
+
+
+def louvain(weights: Floats) -> Clusters:
+    """Clusters of high modularity of a graph given as a symmetric matrix of weights, without loops."""
+    clusters: Clusters = [[node] for node in range(len(weights))]
+    while True:
+        labels = _move_nodes(weights)
+        names = sorted(set(labels))
+        if len(names) == len(weights):
+            return sorted(sorted(cluster) for cluster in clusters)
+        member = np.array([[label == name for name in names] for label in labels], np.float64)
+        clusters = [[node for i in np.flatnonzero(column) for node in clusters[i]] for column in member.T]
+        weights = member.T @ weights @ member
+
+
+def _move_nodes(weights: Floats) -> list[int]:
+    """Move nodes, one after the other, to the neighbouring cluster that gains most, until none gains."""
+    degrees, labels = weights.sum(axis=1), np.arange(len(weights))
+    moved = bool(weights.any())
+    while moved:
+        moved = False
+        for node in range(len(weights)):
+            own = int(labels[node])
+            labels[node] = -1
+            near = sorted({own, *labels[weights[node] > 0].tolist()} - {-1})
+            gains = [_gain(weights[node], degrees, node, labels == name) for name in near]
+            best = int(np.argmax(np.round(gains, 12)))
+            if gains[best] > gains[near.index(own)] + _LEAST_GAIN:
+                labels[node], moved = near[best], True
+            else:
+                labels[node] = own
+    return [int(label) for label in labels]
+
+
+def _gain(weights: Floats, degrees: Floats, node: int, inside: npt.NDArray[np.bool_]) -> float:
+    """What modularity gains, but for a factor, when a node with these weights joins the nodes inside."""
+    total = degrees.sum()
+    return float((weights[inside].sum() - degrees[node] * degrees[inside].sum() / total) / total)

@@ -1,0 +1,163 @@
+"""What the reformulators by words share: the rules for English questions, and the ways to use synonyms."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.fingerprint import fingerprint
+from askew.core.text import word
+from askew.plugins.asking import Asked, Candidates
+from askew.reformulators.stemmers.porter import stem
+
+Lookup = Callable[[str], list[str]]
+_SHIPPED = Path(__file__).parent.parent / "data" / "questions-en.toml"
+
+
+@dataclass(frozen=True)
+class QuestionRules:
+    """Frames and closings of questions, and the words that carry no content."""
+
+    frames: tuple[str, ...]
+    closings: tuple[str, ...]
+    stop_words: frozenset[str]
+
+    @property
+    def hash(self) -> str:
+        """Names the content."""
+        return fingerprint([list(self.frames), list(self.closings), sorted(self.stop_words)], length=12)
+
+
+def question_rules(path: str | None = None) -> QuestionRules:
+    """The shipped rules, or those of a user's TOML file of the same shape."""
+    return _shipped_rules() if path is None else _read_rules(Path(path))
+
+
+@cache
+def _shipped_rules() -> QuestionRules:
+    return _read_rules(_SHIPPED)
+
+
+def _read_rules(path: Path) -> QuestionRules:
+    data = read_toml(path, "question rules")
+    frames, closings, stop_words = data.get("frames", []), data.get("closings", []), data.get("stop_words", "")
+    if not is_texts(frames) or not is_texts(closings) or not isinstance(stop_words, str):
+        raise DataError(f"question rules {path}: expected lists of texts 'frames' and 'closings', and 'stop_words'")
+    return QuestionRules(tuple(frames), tuple(closings), frozenset(stop_words.split()))
+
+
+def read_text(path: Path, what: str) -> str:
+    """A file as UTF-8 text, or one clear message."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{what} file {path}: cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{what} file {path}: expected UTF-8 text, found another byte at {error.start}") from None
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """A TOML file, or one clear message."""
+    try:
+        return tomllib.loads(read_text(path, what))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{what} file {path}: not valid TOML: {error}") from None
+
+
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Whether a value read from a file is a list of texts."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one blank."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+def synonym_mode(who: str, topn: int, replace: bool, each: bool) -> str:
+    """How synonyms are used: ``expand``, ``replace`` or ``each``."""
+    if topn < 1:
+        raise ConfigError(f"{who}: expected topn of 1 or more, found {topn}")
+    if replace and each:
+        raise ConfigError(f"{who}: expected replace or each, found both; each already puts a synonym in a word's place")
+    return "each" if each else "replace" if replace else "expand"
+
+
+def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[str]:
+    """The first names whose Porter stems differ from those of the head word and of the names already taken."""
+    seen, taken = {_stems(head)}, []
+    for name in names:
+        stems = _stems(name)
+        if stems and stems not in seen:
+            seen.add(stems)
+            taken.append(" ".join(word(name)))
+            if len(taken) == topn:
+                break
+    return taken
+
+
+def _stems(name: str) -> tuple[str, ...]:
+    return tuple(stem(one) for one in word(name))
+
+
+def use_synonyms(asked: Asked, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
+    """Candidates from the synonyms of the words (or of phrases of up to ``longest`` words) of each query."""
+    found, known = Candidates(), dict[str, list[str]]()
+
+    def remembered(phrase: str) -> list[str]:
+        if phrase not in known:
+            known[phrase] = lookup(phrase)
+        return known[phrase]
+
+    for row, text in enumerate(asked.texts):
+        units = _units(word(text), remembered, longest)
+        synonyms = [remembered(unit) for unit in units]
+        made = _WAYS[mode](text, units, synonyms) if any(synonyms) else []
+        for one in made:
+            found.add(row, one)
+        if not made:
+            found.reject("nothing found")
+    return found
+
+
+def _units(words: Sequence[str], lookup: Lookup, longest: int) -> list[str]:
+    """The words of a query, those together that have synonyms together; the longest phrase first."""
+    units, at = [], 0
+    while at < len(words):
+        size = next(
+            (n for n in range(longest, 1, -1) if n <= len(words) - at and lookup(" ".join(words[at : at + n]))), 1
+        )
+        units.append(" ".join(words[at : at + size]))
+        at += size
+    return units
+
+
+def _expand(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """The query, and after it all synonyms that it does not have yet."""
+    new = dict.fromkeys(one for some in synonyms for one in some if one not in units)
+    return [" ".join([one_line(text), *new])] if new else []
+
+
+def _replace(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """Each word makes room for its synonyms; one without any stays."""
+    return [" ".join(one for unit, some in zip(units, synonyms, strict=True) for one in (some or [unit]))]
+
+
+def _each(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """One synonym in the place of one word; the first synonyms of all words come before the second ones."""
+    most = max(len(some) for some in synonyms)
+    made = [
+        " ".join([*units[:at], some[rank], *units[at + 1 :]])
+        for rank in range(most)
+        for at, some in enumerate(synonyms)
+        if rank < len(some)
+    ]
+    return list(dict.fromkeys(made))
+
+
+_WAYS = {"expand": _expand, "replace": _replace, "each": _each}

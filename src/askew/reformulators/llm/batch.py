@@ -1,0 +1,119 @@
+"""Many requests at once: those of the cache for nothing, the others over a bounded number of threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from askew.core.errors import DataError
+from askew.reformulators.llm.cache import AnswerCache, Damaged
+from askew.reformulators.llm.client import ChatClient, Endpoint, Stopped
+from askew.reformulators.llm.pace import Pace
+from askew.reformulators.llm.usage import Account
+from askew.reformulators.llm.wire import Answer, Trouble
+
+
+@dataclass(frozen=True)
+class Request:
+    """One thing to ask. ``key`` names it by its content; ``query_id`` is for messages."""
+
+    key: str
+    body: dict[str, Any]
+    query_id: str
+
+
+class Asker:
+    """Finds an answer, or why there is none, for each of many requests."""
+
+    def __init__(
+        self, endpoint: Endpoint, pace: Pace, account: Account, cache: AnswerCache | None,
+        strict: bool = False, give_up_after: int = 0,
+    ) -> None:  # fmt: skip
+        self._endpoint, self._pace, self._account, self._cache = endpoint, pace, account, cache
+        self._strict, self._give_up_after = strict, give_up_after
+        self._lock = threading.Lock()
+        self._failed_in_a_row = 0
+
+    def answers(self, requests: Sequence[Request]) -> list[Answer | Trouble]:
+        """An answer or what went wrong for each request, in order. The same request is sent once."""
+        if not requests:
+            return []
+        stop, broken = threading.Event(), list[BaseException]()
+        workers = min(self._endpoint.concurrency, len(requests))
+        with (
+            ChatClient(self._endpoint, self._pace, self._account, stop) as client,
+            ThreadPoolExecutor(workers, "askew-llm") as pool,
+        ):
+            once = {request.key: request for request in requests}
+            work = partial(self._or_stop_all, client, stop, broken)
+            asked = {key: pool.submit(work, request) for key, request in once.items()}
+            try:
+                wait(asked.values(), return_when=FIRST_EXCEPTION)
+            finally:
+                # Also when the user interrupts: what waits for its turn or rests is called off.
+                if broken or not all(future.done() for future in asked.values()):
+                    stop.set()
+                    pool.shutdown(wait=False, cancel_futures=True)
+        if broken:
+            raise broken[0]
+        return [asked[request.key].result() for request in requests]
+
+    def _or_stop_all(
+        self, client: ChatClient, stop: threading.Event, broken: list[BaseException], request: Request
+    ) -> Answer | Trouble:
+        try:
+            return self._one(client, request)
+        except Stopped:
+            raise
+        except BaseException as error:
+            broken.append(error)
+            stop.set()
+            raise
+
+    def _one(self, client: ChatClient, request: Request) -> Answer | Trouble:
+        known = self._from_cache(request.key)
+        if known is not None:
+            return known
+        try:
+            answer = client.ask(request.body, request.key)
+        except Trouble as trouble:
+            self._note_failure(trouble, request)
+            return trouble
+        with self._lock:
+            self._failed_in_a_row = 0
+        self._account.add(prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens)
+        if self._cache is not None:
+            self._cache.write(request.key, request.body, answer)
+        return answer
+
+    def _from_cache(self, key: str) -> Answer | None:
+        if self._cache is None:
+            return None
+        try:
+            found = self._cache.read(key)
+        except Damaged:
+            self._account.add(cache_damaged=1)
+            return None
+        self._account.add(cache_hits=int(found is not None))
+        return found
+
+    def _note_failure(self, trouble: Trouble, request: Request) -> None:
+        """Count it; an endpoint that answers nobody is an error, not a long list of queries without candidates."""
+        self._account.add(failures=1)
+        if self._strict:
+            raise DataError(
+                f"llm: no answer for the query {request.query_id!r}: {trouble.reason}, after at most "
+                f"{self._endpoint.attempts} attempts (on_failure='count' goes on without it)"
+            )
+        with self._lock:
+            self._failed_in_a_row = self._failed_in_a_row + 1 if trouble.again else 0
+            row = self._failed_in_a_row
+        if self._give_up_after and row >= self._give_up_after:
+            raise DataError(
+                f"llm: {row} queries in a row have failed, the last with: {trouble.reason}; the endpoint seems to be "
+                "out of order (setting give_up_after; what is in the cache is not asked again)"
+            )

@@ -1,0 +1,211 @@
+"""One request to an OpenAI-compatible endpoint, tried until it is answered or hopeless.
+
+The key is read from the environment when the connection is made. It is not kept in any object of ours, and what an
+endpoint says is searched for it before anyone sees it. Redirects are not followed: they would carry the key elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from askew.core.errors import ConfigError, MissingExtra
+from askew.reformulators.llm.pace import Pace, back_off
+from askew.reformulators.llm.usage import Account
+from askew.reformulators.llm.wire import Answer, Trouble, read_response
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+_HIDDEN = "[key]"
+
+
+class Stopped(Exception):
+    """The work was called off while a request waited for its turn."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to ask, and how patiently."""
+
+    base_url: str | None = None
+    key_variable: str = "OPENAI_API_KEY"
+    timeout_s: float = 60.0
+    attempts: int = 6
+    backoff_s: float = 0.5
+    max_wait_s: float = 60.0
+    max_bytes: int = 1_000_000
+    concurrency: int = 8
+    seed: int = 0
+
+    def url(self) -> str:
+        """The address that requests go to; from the environment where no setting names one."""
+        found = self.base_url or os.environ.get("OPENAI_BASE_URL", "")
+        if not found:
+            raise ConfigError(
+                "llm: expected the setting base_url or the environment variable OPENAI_BASE_URL, "
+                "such as https://api.openai.com/v1; found neither"
+            )
+        return _checked_url(found)
+
+
+def _checked_url(base_url: str) -> str:
+    try:
+        parts = urlsplit(base_url)
+        port_is_sound = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ConfigError(
+            "llm: expected base_url to be an address such as https://host/v1, found another text"
+        ) from None
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError("llm: expected base_url without a user name or password; a key belongs in the environment")
+    sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and base_url.isprintable()
+    if not sound or parts.query or parts.fragment or " " in base_url:
+        raise ConfigError(f"llm: expected base_url such as https://host/v1 (http or https), found {base_url!r}")
+    return base_url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
+
+
+class ChatClient:
+    """Asks one endpoint, from several threads at once."""
+
+    def __init__(self, endpoint: Endpoint, pace: Pace, account: Account, stop: threading.Event) -> None:
+        self._endpoint, self._pace, self._account, self._stop = endpoint, pace, account, stop
+        self._lock = threading.Lock()
+        self._http: httpx.Client | None = None
+        self._url = ""
+
+    def __enter__(self) -> ChatClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._http is not None:
+            self._http.close()
+
+    def ask(self, body: Mapping[str, Any], key: str) -> Answer:
+        """The answer to a request; Trouble when every attempt came to nothing. ``key`` names the request."""
+        content = json.dumps(body, ensure_ascii=False).encode()
+        http = self._opened()
+        for attempt in range(1, self._endpoint.attempts + 1):
+            self._wait_for_turn()
+            self._account.add(requests=1, retries=int(attempt > 1))
+            try:
+                return self._once(http, content)
+            except Trouble as trouble:
+                if attempt == self._endpoint.attempts or not trouble.again:
+                    raise
+                self._rest(trouble, attempt, key)
+        raise AssertionError("at least one attempt is made")
+
+    def _once(self, http: httpx.Client, content: bytes) -> Answer:
+        import httpx
+
+        deadline = time.monotonic() + self._endpoint.timeout_s
+        try:
+            with http.stream("POST", self._url, content=content) as response:
+                body = self._read(response, deadline)
+        except httpx.TimeoutException:
+            raise Trouble("time-out") from None
+        except httpx.ConnectError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise ConfigError(f"llm: the certificate of {self._url} is not trusted: {error}") from None
+            raise Trouble("no connection") from None
+        except httpx.HTTPError:
+            raise Trouble("connection lost") from None
+        return self._understood(http, response, body)
+
+    def _read(self, response: httpx.Response, deadline: float) -> bytes:
+        """The body, of a bounded size and within the time; a compressed one could be larger than it looks."""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise Trouble("compressed answer")
+        body = bytearray()
+        for chunk in response.iter_raw():
+            body += chunk
+            if len(body) > self._endpoint.max_bytes:
+                raise Trouble("answer too large", again=response.status_code != 200)
+            if time.monotonic() > deadline:
+                raise Trouble("time-out")
+        return bytes(body)
+
+    def _understood(self, http: httpx.Client, response: httpx.Response, body: bytes) -> Answer:
+        key = http.headers.get("authorization", "").removeprefix("Bearer ")
+        try:
+            answer = read_response(response.status_code, response.headers, body, self._endpoint.key_variable)
+        except ConfigError as error:
+            raise ConfigError(_without(key, str(error))) from None
+        return replace(answer, text=_without(key, answer.text), finish=_without(key, answer.finish))
+
+    def _wait_for_turn(self) -> None:
+        self._sleep(self._pace.reserve())
+        while (held := self._pace.held()) > 0:
+            self._sleep(held)
+
+    def _rest(self, trouble: Trouble, attempt: int, key: str) -> None:
+        """Wait as long as the endpoint asks, and at least as long as good manners do."""
+        end = self._endpoint
+        if trouble.wait is not None and trouble.wait > end.max_wait_s:
+            raise Trouble("told to wait longer than max_wait_s", again=trouble.again)
+        if trouble.wait:
+            self._pace.hold(trouble.wait)
+        self._sleep(back_off(end.backoff_s, end.max_wait_s, attempt, end.seed, key))
+
+    def _sleep(self, seconds: float) -> None:
+        if self._stop.wait(seconds) if seconds > 0 else self._stop.is_set():
+            raise Stopped
+
+    def _opened(self) -> httpx.Client:
+        """The connections, made when the first request needs them: answers from the cache need neither key nor net."""
+        with self._lock:
+            if self._http is None:
+                self._url = self._endpoint.url()
+                self._http = _connections(self._endpoint)
+            return self._http
+
+
+def _connections(endpoint: Endpoint) -> httpx.Client:
+    try:
+        import httpx
+    except ImportError:
+        raise MissingExtra("the reformulator 'llm'", "llm") from None
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+    key = _key(endpoint.key_variable)
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    return httpx.Client(
+        headers=headers,
+        timeout=httpx.Timeout(endpoint.timeout_s, pool=None),
+        limits=httpx.Limits(max_connections=endpoint.concurrency, max_keepalive_connections=endpoint.concurrency),
+        follow_redirects=False,
+        verify=_trust(),
+    )
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """The certificates to believe in: those of httpx, or of SSL_CERT_FILE. Read once, for it takes its time."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _key(variable: str) -> str:
+    """The key of the environment; none is needed by many endpoints of one's own."""
+    key = os.environ.get(variable, "").strip()
+    # A header that cannot be sent would be quoted in an error message, and the key with it.
+    if not all("!" <= char <= "~" for char in key):
+        raise ConfigError(
+            f"llm: expected a key of printable ASCII in the environment variable {variable}, found another text"
+        )
+    return key
+
+
+def _without(key: str, text: str) -> str:
+    return text.replace(key, _HIDDEN) if len(key) >= 8 else text

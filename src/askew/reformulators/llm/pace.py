@@ -1,0 +1,75 @@
+"""When a request may go: a token bucket, the endpoint's own wish (Retry-After), and the rest after a failure."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from askew.plugins.asking import seed_for
+
+_SPAN = float(1 << 63)
+
+
+class Pace:
+    """Lets at most so many requests go in a minute, and holds all of them when the endpoint asks for rest.
+
+    The bucket holds the requests of one second, so that a start is not a burst of a whole minute's share.
+    """
+
+    def __init__(self, per_minute: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = None if per_minute is None else per_minute / 60
+        self._most = max(1.0, self._rate or 0.0)
+        self._tokens = self._most
+        self._clock = clock
+        self._filled = clock()
+        self._held_until = -math.inf
+        self._lock = threading.Lock()
+
+    def reserve(self) -> float:
+        """Take the next place in the row; the seconds to wait before going."""
+        if self._rate is None:
+            return 0.0
+        with self._lock:
+            now = self._clock()
+            self._tokens = min(self._most, self._tokens + (now - self._filled) * self._rate) - 1
+            self._filled = now
+            return max(0.0, -self._tokens / self._rate)
+
+    def hold(self, seconds: float) -> None:
+        """Let nothing go for so long."""
+        with self._lock:
+            self._held_until = max(self._held_until, self._clock() + seconds)
+
+    def held(self) -> float:
+        """The seconds for which nothing may go."""
+        return max(0.0, self._held_until - self._clock())
+
+
+def back_off(base_s: float, most_s: float, attempt: int, seed: int, key: str) -> float:
+    """The rest after a failed attempt (counted from 1): doubled each time, less up to a half by a draw from the seed.
+
+    The draw depends on the request, so that requests that failed together do not come back together.
+    """
+    whole = min(most_s, base_s * 2.0 ** min(attempt - 1, 60))
+    return whole * (1 - 0.5 * seed_for(seed, "back-off", key, str(attempt)) / _SPAN)
+
+
+def retry_after(value: str | None, now: datetime | None = None) -> float | None:
+    """The seconds that a Retry-After header asks for, given as a number or as a date; None where it says nothing."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())

@@ -1,0 +1,126 @@
+"""The prompt bank. A prompt is a TOML file: facts about it, and two templates with {query}, {passages} and {count}.
+
+``answer`` says what the model is asked for: ``queries`` (each one a candidate), ``keywords`` (together one candidate)
+or a ``passage``. ``query_times`` says how often the query itself stands before the keywords or the passage.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.fingerprint import fingerprint
+
+_SHIPPED = Path(__file__).parent.parent.parent / "data" / "prompts"
+_FIELDS = ("query", "passages", "count")
+_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+_ANSWERS = ("queries", "keywords", "passage")
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Two templates, and how to read what comes of them."""
+
+    name: str
+    system: str
+    user: str
+    version: int = 1
+    about: str = ""
+    source: str = "not stated"
+    answer: str = "queries"
+    query_times: int = 0
+    max_chars: int = 300
+
+    @property
+    def uses_passages(self) -> bool:
+        """Whether the templates have a place for passages."""
+        return "{passages}" in self.system + self.user
+
+    @property
+    def hash(self) -> str:
+        """Names all that changes an outcome; not what is said about the prompt."""
+        parts = [self.system, self.user, self.answer, self.query_times, self.max_chars]
+        return fingerprint(parts, length=12)
+
+    @property
+    def id(self) -> str:
+        """Name, version and content in one text."""
+        return f"{self.name}@{self.version}:{self.hash}"
+
+    def messages(self, values: Mapping[str, str]) -> list[dict[str, str]]:
+        """The messages for one query."""
+        filled = {"system": fill(self.system, values), "user": fill(self.user, values)}
+        return [{"role": role, "content": text} for role, text in filled.items() if text]
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Put values into the known fields, in one pass: a field inside a value stays the text that it is."""
+    return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)
+
+
+def shipped_prompts() -> list[str]:
+    """The names of the prompts that come with askew."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
+
+
+def load_prompt(spec: str) -> Prompt:
+    """A prompt by its name, or from a ``.toml`` file."""
+    if spec in shipped_prompts():
+        return _read(_SHIPPED / f"{spec}.toml")
+    if not spec.endswith(".toml"):
+        raise UnknownName("prompt", spec, shipped_prompts(), "the prompt bank (a file of your own ends in .toml)")
+    return _read(Path(spec))
+
+
+def _read(path: Path) -> Prompt:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"prompt file {path}: cannot be read ({reason})") from None
+    if len(data) > _MOST_BYTES:
+        raise DataError(f"prompt file {path}: expected at most {_MOST_BYTES} bytes, found more")
+    try:
+        facts = tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"prompt file {path}: expected TOML in UTF-8, found something else ({error})") from None
+    return _checked({"name": path.stem, **facts}, str(path))
+
+
+def _checked(facts: dict[str, Any], where: str) -> Prompt:
+    kinds = {field.name: field.type for field in fields(Prompt)}
+    for key, value in facts.items():
+        if key not in kinds:
+            raise UnknownName("key", key, kinds, where)
+        wanted = int if kinds[key] == "int" else str
+        if type(value) is not wanted:
+            raise ConfigError(f"{where}: the key {key!r} should be of the type {wanted.__name__}, found {value!r}")
+    for key in ("system", "user"):
+        facts[key] = facts.get(key, "").strip()
+        for field in _FIELD.findall(facts[key]):
+            if field not in _FIELDS:
+                raise UnknownName("field", field, _FIELDS, f"the template {key!r} of {where}")
+    prompt = Prompt(**facts)
+    _check_sense(prompt, where)
+    return prompt
+
+
+def _check_sense(prompt: Prompt, where: str) -> None:
+    if "{query}" not in prompt.user:
+        raise ConfigError(f"{where}: expected {{query}} in the template 'user', found none")
+    if prompt.answer not in _ANSWERS:
+        raise ConfigError(f"{where}: expected answer to be one of {', '.join(_ANSWERS)}; found {prompt.answer!r}")
+    if prompt.query_times < 0 or prompt.max_chars < 1:
+        raise ConfigError(
+            f"{where}: expected query_times of 0 or more and max_chars of 1 or more, "
+            f"found {prompt.query_times} and {prompt.max_chars}"
+        )
+    if prompt.answer == "queries" and prompt.query_times:
+        raise ConfigError(f"{where}: query_times is for keywords and passages; a query of the answer stands alone")

@@ -1,0 +1,133 @@
+"""Queries and passages as terms, for reformulators that append words of the first answers to a query.
+
+A term is what the collection's statistics make of a word (for the default index a stem). What is appended are words:
+of each term the form that stands most often in the passages. A term that the query has already is never appended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from askew.core.errors import ConfigError
+from askew.plugins.asking import Asked, Candidates, CollectionStatistics, Passage
+
+Weights = dict[str, float]
+NOTHING = "nothing found"
+
+
+@dataclass(frozen=True)
+class Bag:
+    """A text as terms: how often each stands there, and as which words."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    forms: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+class Reading:
+    """The queries of a batch and their first passages as terms; each distinct text is split once.
+
+    ``left_out`` says which words of passages take no part.
+    """
+
+    def __init__(
+        self, asked: Asked, method: str, documents: int, left_out: Callable[[str], bool] | None = None
+    ) -> None:  # fmt: skip
+        self.statistics, passages = needed(asked, method)
+        self.passages = [found[:documents] for found in passages]
+        self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]
+        # In the order of the passages: a set of texts would be in another order in each process.
+        self.texts = tuple(dict.fromkeys(passage.text for found in self.passages for passage in found))
+        split = self.statistics.split_many(self.texts)
+        self._bags = {text: _bag(words, left_out) for text, words in zip(self.texts, split, strict=True)}
+        self._documents: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def query(self, row: int) -> Bag:
+        """The terms of a query."""
+        return self._queries[row]
+
+    def bags(self, row: int) -> list[Bag]:
+        """The terms of each first passage of a query, best first."""
+        return [self._bags[passage.text] for passage in self.passages[row]]
+
+    def document_frequency(self) -> Mapping[str, int]:
+        """In how many documents of the collection each term of the passages stands: asked for all at once."""
+        if self._documents is None:
+            terms = sorted({term for bag in self._bags.values() for term in bag.counts})
+            found = self.statistics.document_frequency(terms).tolist() if terms else []
+            self._documents = dict(zip(terms, found, strict=True))
+        return self._documents
+
+    def tf_idf(self, bag: Bag) -> Weights:
+        """tf * ln(documents / document frequency) of each term; an unknown term counts as in one document."""
+        known, documents = self.document_frequency(), max(1, self.statistics.documents)
+        return {term: n * math.log(max(1.0, documents / max(1, known[term]))) for term, n in bag.counts.items()}
+
+    def new_words(self, row: int, terms: Iterable[str]) -> list[str]:
+        """The terms that a query does not have, in their order, each as its most frequent word in the passages."""
+        own = self.query(row)
+        wanted = {term: Counter[str]() for term in terms if term not in own.counts}
+        for bag in self.bags(row):
+            for (term, word), count in bag.forms.items():
+                if term in wanted:
+                    wanted[term][word] += count
+        # Equal counts: the shorter word, then the alphabet, so that the order of the passages plays no part.
+        best = [min(forms, key=lambda word: (-forms[word], len(word), word)) for forms in wanted.values() if forms]
+        words = {word for _, word in own.forms}
+        return [word for word in dict.fromkeys(best) if word not in words]
+
+
+def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool] | None) -> Bag:
+    bag = Bag()
+    for word, term in words:
+        if term is not None and not (left_out is not None and left_out(word)):
+            bag.counts[term] += 1
+            bag.forms[term, word] += 1
+    return bag
+
+
+def needed(asked: Asked, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:
+    """The statistics and passages of a batch, or a clear line where they are not there."""
+    if asked.statistics is None or asked.passages is None:
+        missing = "passages of a first search" if asked.passages is None else "statistics of a collection"
+        raise ConfigError(f"{method}: expected {missing} with the queries, found none")
+    return asked.statistics, asked.passages
+
+
+def append_terms(asked: Asked, reading: Reading, best: Callable[[int], Iterable[str]]) -> Candidates:
+    """One candidate for each query: its text, then the words of the terms that ``best`` gives for its row."""
+    found = Candidates()
+    for row, text in enumerate(asked.texts):
+        add_expanded(found, row, text, reading.new_words(row, best(row)) if text.strip() else [])
+    return found
+
+
+def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], doc_id: str | None = None) -> None:
+    """The query followed by words; without any the query is counted as one for which nothing was found."""
+    query, added = one_line(text), one_line(" ".join(words))
+    if query and added:
+        found.add(row, f"{query} {added}", doc_id)
+    else:
+        found.reject(NOTHING)
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one blank."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+def best_first(values: Mapping[str, float]) -> list[str]:
+    """Terms by falling value; equal ones in the order of the alphabet."""
+    return sorted(values, key=lambda term: (-values[term], term))
+
+
+def positive(name: str, **numbers: int) -> None:
+    """Refuse counts below one."""
+    for key, value in numbers.items():
+        if value < 1:
+            raise ConfigError(f"{name}: expected {key} of 1 or more, found {value}")

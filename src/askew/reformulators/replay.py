@@ -1,0 +1,129 @@
+"""Candidates from a file: what any other program has made, such as QueryGym's output as it is.
+
+A table of TAB-separated columns with a header, or JSON Lines. The query is named by ``query_id`` (or qid, id), the text
+by ``text`` (or reformulated_query, query, reformulation, variation); a column ``method`` and others may say how it was
+made and can be chosen by: ``where="method=genqr model=openai/gpt-4.1"``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError, DataError, place
+from askew.plugins.asking import Asked, Candidates
+
+_ID_NAMES = ("query_id", "qid", "q_id", "id", "_id")
+_TEXT_NAMES = ("reformulated_query", "reformulation", "variation", "text", "query")
+
+
+class ReplayReformulator:
+    """Candidates read from a TSV or JSON Lines file, QueryGym's output as it is.
+
+    ``where`` keeps only the lines whose columns have these values: NAME=VALUE, separated by blanks.
+    """
+
+    method = "replay"
+    reads: frozenset[str] = frozenset()
+
+    def __init__(self, file: str, where: str = "", query_column: str = "", text_column: str = "") -> None:
+        self._path, self._where = Path(file), _conditions(where)
+        self._columns = (query_column, text_column)
+        self._texts: dict[str, list[str]] | None = None
+        self._rejected = 0
+
+    def settings(self) -> dict[str, Any]:
+        """What the candidates depend on, the file by its content."""
+        try:
+            with self._path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+        except OSError as error:
+            raise DataError(f"replay {self._path}: cannot be read ({error.strerror})") from None
+        return {"file": content, "where": self._where, "columns": list(self._columns)}
+
+    def reformulate(self, asked: Asked) -> Candidates:
+        """The candidates of each query in the order of the file."""
+        if self._texts is None:
+            self._texts = self._read()
+        found = Candidates()
+        for row, query_id in enumerate(asked.query_ids):
+            texts = [" ".join(text.split()) for text in self._texts.get(query_id, [])]
+            for text in texts:
+                if text:
+                    found.add(row, text)
+                else:
+                    found.reject("empty")
+            if not texts:
+                found.reject("query not in the file")
+        return found
+
+    def _read(self) -> dict[str, list[str]]:
+        texts: dict[str, list[str]] = {}
+        for number, row in _rows(self._path):
+            query = _value(row, self._columns[0], _ID_NAMES, self._path, number, "the query's id")
+            text = _value(row, self._columns[1], _TEXT_NAMES, self._path, number, "the candidate's text")
+            missing = [name for name in self._where if name not in row]
+            if missing:
+                raise DataError(
+                    f"{place(self._path, number)}: there is no column {missing[0]!r}; found {', '.join(row)}"
+                )
+            if all(str(row[name]) == value for name, value in self._where.items()):
+                texts.setdefault(query, []).append(text)
+        if not texts:
+            raise DataError(f"replay {self._path}: no line of it has the values asked for ({self._where or 'any'})")
+        return texts
+
+
+def _conditions(where: str) -> dict[str, str]:
+    conditions = {}
+    for one in where.split():
+        name, sign, value = one.partition("=")
+        if not sign or not name:
+            raise ConfigError(f"replay: expected where as NAME=VALUE separated by blanks, found {one!r}")
+        conditions[name] = value
+    return conditions
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"replay {path}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})") from None
+    numbered = [(number, line.rstrip("\r")) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not numbered:
+        raise DataError(f"replay {path}: the file has no lines; expected a header and candidates, or JSON Lines")
+    if numbered[0][1].lstrip().startswith("{"):
+        yield from _json_rows(path, numbered)
+        return
+    header = numbered[0][1].split("\t")
+    for number, line in numbered[1:]:
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            raise DataError(
+                f"{place(path, number)}: expected {len(header)} columns ({', '.join(header)}), found {len(fields)}"
+            )
+        yield number, dict(zip(header, fields, strict=True))
+
+
+def _json_rows(path: Path, numbered: list[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in numbered:
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{place(path, number)}: not JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{place(path, number)}: expected an object, found {type(row).__name__}")
+        yield number, row
+
+
+def _value(row: dict[str, Any], given: str, names: tuple[str, ...], path: Path, number: int, what: str) -> str:
+    name = given or next((one for one in names if one in row), "")
+    if name not in row or not isinstance(row[name], str | int):
+        wanted = given or " or ".join(names)
+        raise DataError(
+            f"{place(path, number)}: expected {what} in the column {wanted}; found {', '.join(map(str, row))}"
+        )
+    return str(row[name])

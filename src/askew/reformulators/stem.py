@@ -1,0 +1,90 @@
+"""Queries in stems: every word cut by one of the eight stemmers of ReQue (Tamannaee et al., CIKM 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from askew.core.text import word
+from askew.plugins.asking import Asked, Candidates
+from askew.reformulators.stemmers import krovetz as krovetz_package
+from askew.reformulators.stemmers import lovins as lovins_rules
+from askew.reformulators.stemmers import paicehusk as paicehusk_rules
+from askew.reformulators.stemmers import porter as porter_rules
+from askew.reformulators.stemmers import porter2 as porter2_rules
+from askew.reformulators.stemmers import simple
+
+Stemmer = Callable[[str], str]
+
+
+class StemReformulator:
+    """Each word of the query, lower-cased, is replaced by its stem; the order stays."""
+
+    reads: frozenset[str] = frozenset()
+
+    def __init__(self, name: str, stem: Stemmer, version: str = "1") -> None:
+        self.method = f"stem.{name}"
+        self._name, self._stem, self._version = name, stem, version
+
+    def settings(self) -> dict[str, Any]:
+        """The stemmer and its version."""
+        return {"stemmer": self._name, "version": self._version}
+
+    def reformulate(self, asked: Asked) -> Candidates:
+        """One candidate for each query in which a stem differs from its word."""
+        found = Candidates()
+        # Queries share most of their words: each is stemmed once.
+        stems: dict[str, str] = {}
+        for row, text in enumerate(asked.texts):
+            words = word(text)
+            for one in words:
+                if one not in stems:
+                    stems[one] = self._stem(one) or one
+            changed = [stems[one] for one in words]
+            if not words:
+                found.reject("nothing found")
+            elif changed == words:
+                found.reject("same as the original")
+            else:
+                found.add(row, " ".join(changed))
+        return found
+
+
+def krovetz() -> StemReformulator:
+    """Stems every word by Krovetz's rules with his dictionary (1993); needs the package krovetzstemmer."""
+    return StemReformulator("krovetz", krovetz_package.load(), krovetz_package.version())
+
+
+def lovins() -> StemReformulator:
+    """Stems every word by Lovins's 294 endings (1968)."""
+    return StemReformulator("lovins", lovins_rules.stem)
+
+
+def paicehusk() -> StemReformulator:
+    """Stems every word by the rules of Paice and Husk (Lancaster, 1990)."""
+    return StemReformulator("paicehusk", paicehusk_rules.stem)
+
+
+def porter() -> StemReformulator:
+    """Stems every word by Porter's rules (1980, with the changes of his own program)."""
+    return StemReformulator("porter", porter_rules.stem)
+
+
+def porter2() -> StemReformulator:
+    """Stems every word by Porter2, the English rules of Snowball."""
+    return StemReformulator("porter2", porter2_rules.stem)
+
+
+def sstemmer() -> StemReformulator:
+    """Takes the plural s off every word (Harman 1991)."""
+    return StemReformulator("sstemmer", simple.s_stem)
+
+
+def trunc4() -> StemReformulator:
+    """Cuts every word after its first four characters."""
+    return StemReformulator("trunc4", simple.trunc4)
+
+
+def trunc5() -> StemReformulator:
+    """Cuts every word after its first five characters."""
+    return StemReformulator("trunc5", simple.trunc5)

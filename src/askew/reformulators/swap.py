@@ -1,0 +1,250 @@
+"""Queries with the words of one group swapped for their counterparts, made neutral, or without the group.
+
+Words come from a list of pairs (``swaplexicon``). Case and possessives are kept; articles and the verb beside a
+pronoun follow. What it cannot know: that no noun comes (made her happy -> made his happy), verbs other than is, was,
+has and does (she works -> they works), and names in lower-cased texts beyond the phrases of the list (king arthur).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from askew.core.errors import ConfigError
+from askew.core.text import word
+from askew.plugins.asking import Asked, Candidates
+from askew.reformulators.lexical import one_line
+from askew.reformulators.swaplexicon import Forms, SwapLexicon, key_of, load_swaps
+
+_MODES = ("swap", "neutral", "remove")
+_NEXT_WORD = re.compile(r"\s+(\w+)")
+_LAST_WORD = re.compile(r"(\w+)\s+$")
+_WORD = re.compile(r"\w+")
+_JOINED = r"(?:\s*[/&]\s*|\s+(?:and|or)\s+)"
+_ARTICLE = re.compile(r"\b(an?)(\s+)(\w+)", re.IGNORECASE)
+_BLANK_BEFORE_MARK = re.compile(r"\s+([,.;:?!])")
+# Said otherwise than written: a unit, a European, a one-off; an heir, an hour.
+_NO_VOWEL = re.compile("uni|us[eu]|eu|one|once|ewe")
+_VOWEL = re.compile("[aeiou]|heir|hour|hono")
+
+
+class SwapReformulator:
+    """Swaps the words of one group for the other's, makes them neutral, or leaves the group out.
+
+    ``mode``: swap, neutral, remove, or all for one candidate of each. ``pairs``: a shipped list or your own .toml file,
+    for any two groups. ``names``: leave phrases of the list (burger king) and capitalised names (Queen Anne) alone.
+    """
+
+    method = "swap"
+    reads: frozenset[str] = frozenset()
+
+    def __init__(self, mode: str = "all", pairs: str = "gender-en", names: bool = True) -> None:
+        if mode not in (*_MODES, "all"):
+            raise ConfigError(f"swap: expected mode swap, neutral, remove or all, found {mode!r}")
+        self._mode, self._rewriter = mode, Rewriter(load_swaps(pairs), names)
+
+    def settings(self) -> dict[str, Any]:
+        """What the candidates depend on, the pairs by their content."""
+        lexicon = self._rewriter.lexicon
+        return {"mode": self._mode, "pairs": f"{lexicon.name}@{lexicon.hash}", "names": self._rewriter.names}
+
+    def reformulate(self, asked: Asked) -> Candidates:
+        """One candidate for each mode that changes the query."""
+        found = Candidates()
+        modes = _MODES if self._mode == "all" else (self._mode,)
+        for row, text in enumerate(asked.texts):
+            original = one_line(unicodedata.normalize("NFC", text))
+            made = [self._rewriter.rewrite(original, mode) for mode in modes]
+            if all(one in ("", original) for one in made):
+                found.reject("nothing found")
+                continue
+            for at, one in enumerate(made):
+                if one in ("", original):
+                    found.reject("same as the original" if one else "nothing left")
+                elif one in made[:at]:
+                    found.reject("same as another")
+                else:
+                    found.add(row, one)
+        return found
+
+
+class Rewriter:
+    """Rewrites one text after a list of pairs."""
+
+    def __init__(self, lexicon: SwapLexicon, names: bool = True) -> None:
+        self.lexicon, self.names = lexicon, names
+        self._terms = _any_of([*lexicon.swaps, *(lexicon.keep if names else ())])
+        self._verb_after = _maybe(rf"\s+({_either(lexicon.verbs)})(?=n['’]t\b|\b)", lexicon.verbs)
+        self._verb_before = _maybe(rf"\b({_either(lexicon.verbs)})(?=(?:n['’]t)?\s+$)", lexicon.verbs)
+        self._contraction = _maybe(rf"['’]({_either(lexicon.contractions)})\b", lexicon.contractions)
+        self._next_word = re.compile(rf"(?:{_JOINED}(?:{_either(_two_formed(lexicon))}))?\s+(\w+)", re.IGNORECASE)
+        neutral = _either({form for forms in lexicon.neutrals.values() for form in forms if form})
+        possessive = r"(?:['’]s?)?"
+        self._twice = re.compile(rf"\b({neutral})({possessive}){_JOINED}\1{possessive}(?!\w)", re.IGNORECASE)
+        self._blocks = _block_patterns(lexicon)
+        # Most queries name no group: a look at their words is faster than the patterns.
+        listed = [*lexicon.swaps, *lexicon.remove.get("nouns", ()), *lexicon.remove.get("attributes", ())]
+        self._hints = frozenset(one for term in listed for one in word(term)[:1])
+
+    def rewrite(self, text: str, mode: str) -> str:
+        """The text after one of the modes; the same if there is nothing to do. White space is one blank already."""
+        if self._hints.isdisjoint(word(text)):
+            return text
+        edits = self._removals(text) if mode == "remove" else self._changes(text, mode)
+        made = _applied(text, edits)
+        if mode == "neutral" and edits:
+            # Two groups that have become the same are named once: he or she -> they, men's and women's -> people's.
+            made = self._twice.sub(r"\1\2", made)
+        if made == text:
+            return text
+        return _with_articles(text, _closed_up(made) if "" in edits.values() else made)
+
+    def find(self, text: str) -> list[re.Match[str]]:
+        """The listed words of a text that are to be changed."""
+        return [match for match in self._terms.finditer(text) if not self._is_kept(match)]
+
+    def _is_kept(self, match: re.Match[str]) -> bool:
+        key = key_of(match.group())
+        return key not in self.lexicon.swaps or (self.names and self._is_name(match, key))
+
+    def _is_name(self, match: re.Match[str], key: str) -> bool:
+        """Capitalised beside another capitalised word, in a text that has words in lower case too."""
+        text, old = match.string, match.group()
+        if key in self.lexicon.pronouns or not old[0].isupper() or old.isupper():
+            return False
+        if not any(one.group()[0].islower() for one in _WORD.finditer(text)):
+            return False
+        after, before = _NEXT_WORD.match(text, match.end()), _LAST_WORD.search(text[: match.start()])
+        if after and after[1][0].isupper():
+            return True
+        # The first word of a text is capitalised anyway: it speaks for a name only if it is no question word.
+        return bool(
+            before and before[1][0].isupper() and (before.start() or key_of(before[1]) not in self.lexicon.not_noun)
+        )
+
+    def _changes(self, text: str, mode: str) -> dict[tuple[int, int], str]:
+        table = self.lexicon.swaps if mode == "swap" else self.lexicon.neutrals
+        edits: dict[tuple[int, int], str] = {}
+        for match in self.find(text):
+            new = _cased(self._form(match, table[key_of(match.group())]), match.group())
+            edits[match.span()] = new
+            edits.update(_possessive(match, new))
+            if mode == "neutral" and key_of(match.group()) in self.lexicon.subjects:
+                edits.update(self._agreement(match))
+        return edits
+
+    def _form(self, match: re.Match[str], forms: Forms) -> str:
+        """The form before a noun if a word follows that may be one."""
+        after = self._next_word.match(match.string, match.end())
+        return forms[0] if after and key_of(after[1]) not in self.lexicon.not_noun else forms[1]
+
+    def _agreement(self, match: re.Match[str]) -> dict[tuple[int, int], str]:
+        """The verb right after the subject, or else right before it, in the plural."""
+        text, lexicon = match.string, self.lexicon
+        short = self._contraction.match(text, match.end())
+        if short:
+            return {short.span(1): _cased(lexicon.contractions[key_of(short[1])], short[1])}
+        verb = self._verb_after.match(text, match.end()) or self._verb_before.search(text[: match.start()])
+        return {verb.span(1): _cased(lexicon.verbs[key_of(verb[1])], verb[1])} if verb else {}
+
+    def _removals(self, text: str) -> dict[tuple[int, int], str]:
+        """Blocks with a group in them, but for those that hold what is to be kept."""
+        kept = [match.span() for match in self._terms.finditer(text) if self._is_kept(match)]
+        edits: dict[tuple[int, int], str] = {}
+        for pattern in self._blocks:
+            for block in pattern.finditer(text):
+                start, end = block.span("block")
+                if not any(start < stop and begin < end for begin, stop in [*kept, *edits]):
+                    edits[start, end] = ""
+        return edits
+
+
+def _two_formed(lexicon: SwapLexicon) -> list[str]:
+    """Words that are other before a noun: in "his or her name" both are."""
+    return [term for term in lexicon.swaps if len({*lexicon.swaps[term]}) > 1 or len({*lexicon.neutrals[term]}) > 1]
+
+
+def _block_patterns(lexicon: SwapLexicon) -> list[re.Pattern[str]]:
+    """Two kinds of blocks: "for women" before something else, and "women's" before a noun."""
+    remove = lexicon.remove
+    if not remove.get("nouns") or not remove.get("attributes"):
+        return []
+    parts = {
+        part: _either(remove.get(part, ())) for part in ("prepositions", "determiners", "nouns", "joiners", "follow")
+    }
+    noun = rf"(?:(?:{parts['determiners']})\s+)?(?:{parts['nouns']})(?![\w'’-])"
+    more = rf"(?:\s*(?:,|\b(?:{parts['joiners']})(?!\w)|&)\s*{noun})*"
+    then = rf"(?=\s*$|\s*[^\w\s'’-]|\s+(?:{parts['follow']})(?!\w)|\s+\d)"
+    attribute = _either(remove["attributes"])
+    attributes = rf"(?:{attribute})(?!\w)(?:\s+(?:{parts['joiners']})\s+(?:{attribute})(?!\w))*"
+    lone = rf"(?<![\w-])(?<!\bto )(?<!\bvs )(?<!\bversus )(?<!\bthan )(?P<block>{attributes})"
+    return [
+        re.compile(rf"(?<![\w-])(?P<block>(?:{parts['prepositions']})\s+{noun}{more}){then}", re.IGNORECASE),
+        re.compile(rf"{lone}(?=\s+\w)(?!\s+(?:{_either(lexicon.not_noun)}|{parts['follow']})(?!\w))", re.IGNORECASE),
+    ]
+
+
+def _possessive(match: re.Match[str], new: str) -> dict[tuple[int, int], str]:
+    """policemen's -> police officers', ladies' -> gentlemen's."""
+    text, at, old = match.string, match.end(), match.group()
+    if text[at : at + 1] not in tuple("'’") or not new:
+        return {}
+    plural, was_plural = new[-1] in "sS" and new[-2:].lower() != "ss", old[-1] in "sS"
+    has_s = text[at + 1 : at + 2] in tuple("sS") and not text[at + 2 : at + 3].isalnum()
+    if plural and not was_plural and has_s:
+        return {(at + 1, at + 2): ""}
+    if was_plural and new[-1] not in "sS" and _NEXT_WORD.match(text, at + 1):
+        return {(at, at + 1): text[at] + ("S" if old.isupper() else "s")}
+    return {}
+
+
+def _cased(new: str, old: str) -> str:
+    if old.isupper() and len(old) > 1:
+        return new.upper()
+    return new[:1].upper() + new[1:] if old[:1].isupper() else new
+
+
+def _applied(text: str, edits: Mapping[tuple[int, int], str]) -> str:
+    parts, at = [], 0
+    for (start, end), new in sorted(edits.items()):
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _closed_up(text: str) -> str:
+    """Blanks and marks where they belong after words have gone."""
+    return _BLANK_BEFORE_MARK.sub(r"\1", one_line(text)).strip(" ,;:-")
+
+
+def _with_articles(old: str, new: str) -> str:
+    """Articles that fit what now follows them; those of the old text stay as they were."""
+    known = {key_of(f"{match[1]} {match[3]}") for match in _ARTICLE.finditer(old)}
+
+    def fitting(match: re.Match[str]) -> str:
+        if key_of(f"{match[1]} {match[3]}") in known:
+            return match.group()
+        following = key_of(match[3])
+        right = "an" if _VOWEL.match(following) and not _NO_VOWEL.match(following) else "a"
+        upper = match[1].isupper() and (len(match[1]) > 1 or match[3].isupper())
+        article = right.upper() if upper else right.capitalize() if match[1][0].isupper() else right
+        return article + match[2] + match[3]
+
+    return _ARTICLE.sub(fitting, new)
+
+
+def _either(words: Iterable[str]) -> str:
+    """A pattern for any of the words, the longest first."""
+    longest_first = sorted(words, key=lambda one: (-len(one), one))
+    return "|".join(re.escape(one).replace("'", "['’]") for one in longest_first) or "(?!)"
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{_either(words)})(?!\w)", re.IGNORECASE)
+
+
+def _maybe(pattern: str, words: Mapping[str, str]) -> re.Pattern[str]:
+    """The pattern, or one that never fits where there are no words for it."""
+    return re.compile(pattern if words else "(?!)", re.IGNORECASE)

@@ -1,0 +1,139 @@
+"""Words of two groups with their counterparts, as data: a TOML file, shipped or a user's own.
+
+``groups`` names the two groups and ``pairs`` lists [word of the first, word of the second, word for anyone]. All else
+may be missing; ``data/swaps/gender-en.toml`` has everything, with a word on each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import DataError, UnknownName
+from askew.core.fingerprint import fingerprint
+from askew.core.text import word
+from askew.reformulators.lexical import is_texts, read_toml
+
+_SHIPPED = Path(__file__).parent.parent / "data" / "swaps"
+_ABOUT = ("name", "version", "language", "title", "source", "licence", "note")
+_PARTS = ("groups", "pairs", "keep", "one_way", "before_noun", "words", "agreement", "remove")
+# What a word becomes before a noun, and otherwise.
+Forms = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class SwapLexicon:
+    """What each listed word becomes when groups are swapped, and when none is named."""
+
+    name: str
+    groups: tuple[str, str]
+    swaps: Mapping[str, Forms]
+    neutrals: Mapping[str, Forms]
+    keep: tuple[str, ...] = ()
+    not_noun: frozenset[str] = frozenset()
+    pronouns: frozenset[str] = frozenset()
+    subjects: frozenset[str] = frozenset()
+    verbs: Mapping[str, str] = field(default_factory=dict)
+    contractions: Mapping[str, str] = field(default_factory=dict)
+    remove: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hash: str = ""
+
+    def reversible(self) -> list[str]:
+        """The words that swapping changes and, done twice, brings back, whatever follows them."""
+        back = {term: near for term, (near, far) in self.swaps.items() if near == far != term}
+        return [term for term, other in back.items() if back.get(key_of(other)) == term]
+
+
+def shipped_swaps() -> list[str]:
+    """The names of the lists of pairs that come with askew."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
+
+
+def load_swaps(spec: str) -> SwapLexicon:
+    """A list of pairs by its name, or from a ``.toml`` file."""
+    if spec in shipped_swaps():
+        return _from_toml(_SHIPPED / f"{spec}.toml")
+    if Path(spec).suffix.lower() != ".toml":
+        raise UnknownName("list of pairs", spec, shipped_swaps(), "the shipped ones (a file ends in .toml)")
+    return _from_toml(Path(spec))
+
+
+def _from_toml(path: Path) -> SwapLexicon:
+    data = read_toml(path, "pairs")
+    for key in data:
+        if key not in (*_ABOUT, *_PARTS):
+            raise UnknownName("key", key, (*_ABOUT, *_PARTS), str(path))
+    try:
+        return _checked(_lexicon(path, data), path)
+    except (AttributeError, TypeError, ValueError) as error:
+        # The tables of the file are read as they should be; one of another shape ends up here.
+        raise DataError(f"pairs file {path}: a part is not of the shape that gender-en.toml shows ({error})") from None
+
+
+def _lexicon(path: Path, data: Mapping[str, Any]) -> SwapLexicon:
+    groups = data.get("groups")
+    if not is_texts(groups) or len(set(groups)) != 2:
+        raise DataError(f"pairs file {path}: expected the names of two groups, found {groups!r}")
+    swaps, neutrals = _forms(path, data)
+    words, agreement = data.get("words", {}), data.get("agreement", {})
+    return SwapLexicon(
+        name=str(data.get("name", path.stem)),
+        groups=(groups[0], groups[1]),
+        swaps=swaps,
+        neutrals=neutrals,
+        keep=tuple(key_of(phrase) for phrase in data.get("keep", [])),
+        not_noun=_keys(words.get("not_noun", "").split()),
+        pronouns=_keys(words.get("pronouns", "").split()),
+        subjects=_keys(agreement.get("subjects", [])),
+        verbs={key_of(verb): str(plural) for verb, plural in agreement.get("verbs", {}).items()},
+        contractions={key_of(end): str(plural) for end, plural in agreement.get("contractions", {}).items()},
+        remove={part: tuple(key_of(one) for one in line.split()) for part, line in data.get("remove", {}).items()},
+        hash=fingerprint({part: data.get(part) for part in _PARTS}, length=12),
+    )
+
+
+def _forms(path: Path, data: Mapping[str, Any]) -> tuple[dict[str, Forms], dict[str, Forms]]:
+    """Every listed word with what it becomes; of several lines with the same word the first counts."""
+    swaps: dict[str, Forms] = {}
+    neutrals: dict[str, Forms] = {}
+
+    def enter(term: str, swap: Iterable[str], neutral: Iterable[str]) -> None:
+        (near, far), (neutral_near, neutral_far) = swap, neutral
+        swaps.setdefault(key_of(term), (near, far))
+        neutrals.setdefault(key_of(term), (neutral_near, neutral_far))
+
+    for term, forms in data.get("before_noun", {}).items():
+        enter(term, forms["swap"], forms["neutral"])
+    for term, (other, neutral) in data.get("one_way", {}).items():
+        enter(term, (other, other), (neutral, neutral))
+    for pair in data.get("pairs", []):
+        if not is_texts(pair) or len(pair) != 3 or not all(pair):
+            raise DataError(f"pairs file {path}: expected [word, counterpart, word for anyone], found {pair!r}")
+        first, second, neutral = pair
+        enter(first, (second, second), (neutral, neutral))
+        enter(second, (first, first), (neutral, neutral))
+    if not swaps:
+        raise DataError(f"pairs file {path}: expected a list of pairs, found none")
+    return swaps, neutrals
+
+
+def _checked(lexicon: SwapLexicon, path: Path) -> SwapLexicon:
+    """A word for anyone must not name a group."""
+    for term, forms in lexicon.neutrals.items():
+        for one in (part for form in forms for part in [key_of(form), *word(form)]):
+            if one in lexicon.swaps:
+                raise DataError(
+                    f"pairs file {path}: the word for anyone of {term!r} holds {one!r}, which names a group"
+                )
+    return lexicon
+
+
+def key_of(term: str) -> str:
+    """How a listed word is looked up: whatever its case, its apostrophe and its blanks."""
+    return " ".join(term.replace("’", "'").split()).casefold()
+
+
+def _keys(terms: Iterable[str]) -> frozenset[str]:
+    return frozenset(key_of(term) for term in terms)

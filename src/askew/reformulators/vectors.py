@@ -1,0 +1,118 @@
+"""Words as vectors, and which words lie nearest to which: by cosine or by Euclidean distance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError
+from askew.reformulators.vectorfiles import Floats, check_readable, read_vectors, vocabulary_of
+
+SIMILARITIES = ("cosine", "euclidean")
+# How many similarities are held at a time: 128 MB.
+_AT_A_TIME = 1 << 25
+# A product of matrices differs in the last digits with their shapes: a few more than asked are weighed again.
+_SPARE = 8
+_BLOCK = 128
+
+
+class WordVectors:
+    """Words with their vectors: directions of length one in ``units``, and the ``lengths`` they had."""
+
+    def __init__(self, words: Sequence[str], vectors: Floats) -> None:
+        self.words = list(words)
+        self.lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)).astype(np.float32)
+        # A vector of zeros has no direction; it stays as it is, and is near nothing.
+        scales = np.where(self.lengths > 0, self.lengths, 1).astype(np.float32)
+        self.units: Floats = vectors / scales[:, None]
+        self._places = {word: i for i, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._places
+
+    def nearest(
+        self, words: Sequence[str], count: int, similarity: str = "cosine"
+    ) -> list[list[tuple[str, float]]]:  # fmt: skip
+        """The nearest words of each word, nearest first, with their similarity; the word itself is not among them.
+
+        Similarity is the cosine, or 1 / (1 + distance). Equal ones come in the order of the file. A word that has no
+        vector has no neighbours. What a word gets does not depend on its company.
+        """
+        if similarity not in SIMILARITIES or count < 1:
+            expected = f"similarity {' or '.join(SIMILARITIES)} and 1 or more words"
+            raise ConfigError(f"nearest words: expected {expected}, found {similarity!r} and {count}")
+        places = np.array([self._places.get(word, -1) for word in words], np.int64)
+        found: list[list[tuple[str, float]]] = [[] for _ in words]
+        known = np.flatnonzero(places >= 0)
+        step = max(1, _AT_A_TIME // max(1, len(self)))
+        for start in range(0, len(known), step):
+            rows = known[start : start + step]
+            for row, near in zip(rows.tolist(), self._short_lists(places[rows], count, similarity), strict=True):
+                found[row] = self._weigh(int(places[row]), near, count, similarity)
+        return found
+
+    def _short_lists(self, places: npt.NDArray[np.int64], count: int, similarity: str) -> npt.NDArray[np.int64]:
+        """The rows that may be the nearest, in any order, with some to spare."""
+        near = self.units[places] @ self.units.T
+        if similarity == "euclidean":
+            # Of |a - b|^2 = |a|^2 + |b|^2 - 2ab the first part is the same for all b.
+            near *= 2 * self.lengths[places][:, None] * self.lengths
+            near -= self.lengths**2
+        near[np.arange(len(places)), places] = -np.inf
+        wanted = count + _SPARE
+        if wanted >= len(self):
+            return np.broadcast_to(np.arange(len(self)), near.shape)
+        return largest(near, wanted)
+
+    def _weigh(self, place: int, near: npt.NDArray[np.int64], count: int, similarity: str) -> list[tuple[str, float]]:
+        near = np.sort(near[near != place])
+        one, others = self.units[place].astype(np.float64), self.units[near].astype(np.float64)
+        if similarity == "euclidean":
+            gaps = others * self.lengths[near][:, None] - one * self.lengths[place]
+            values = 1 / (1 + np.sqrt((gaps * gaps).sum(axis=1)))
+        else:
+            values = (others * one).sum(axis=1)
+        order = np.lexsort((near, -values))[:count]
+        return [(self.words[near[i]], float(values[i])) for i in order.tolist()]
+
+
+def largest(values: Floats, count: int) -> npt.NDArray[np.int64]:
+    """The columns of the largest values of each row, in any order.
+
+    They stand in the blocks of the largest maxima: to look there only is four times faster than to part whole rows.
+    """
+    width = values.shape[1]
+    tops = np.maximum.reduceat(values, np.arange(0, width, _BLOCK), axis=1)
+    if tops.shape[1] <= count:
+        return np.argpartition(values, -count, axis=1)[:, -count:]
+    blocks = np.argpartition(tops, -count, axis=1)[:, -count:]
+    columns = (blocks[:, :, None] * _BLOCK + np.arange(_BLOCK)).reshape(len(values), -1)
+    inside = np.take_along_axis(values, np.minimum(columns, width - 1), axis=1)
+    inside[columns >= width] = -np.inf
+    return np.take_along_axis(columns, np.argpartition(inside, -count, axis=1)[:, -count:], axis=1)
+
+
+def load_vectors(path: Path, vocabulary: Path | None = None) -> WordVectors:
+    """The vectors of a file; the same file is read once, as long as it does not change."""
+    state = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in files_of(path, vocabulary))
+    return _load(path.resolve(), vocabulary, state)
+
+
+def files_of(path: Path, vocabulary: Path | None = None) -> list[Path]:
+    """All files that hold the vectors: one, or a matrix and its words."""
+    words = vocabulary_of(path, vocabulary)
+    if words is not None:
+        check_readable(words, "vocabulary")
+    return [path] if words is None else [path, words]
+
+
+@lru_cache(maxsize=2)
+def _load(path: Path, vocabulary: Path | None, state: tuple[tuple[int, int], ...]) -> WordVectors:
+    return WordVectors(*read_vectors(path, vocabulary))

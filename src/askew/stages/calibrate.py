@@ -1,0 +1,51 @@
+"""The threshold of the semantic filter, chosen on pairs that people have labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.analysis.curves import Calibration, calibrate
+from askew.filters.calibrate import read_labelled
+from askew.filters.semantic import SemanticFilter
+
+_POINTS = 12
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A calibration with what it stands on."""
+
+    found: Calibration
+    pairs: int
+    queries: int
+    left_out: Mapping[str, int]
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as plain values; the curve at a dozen of its points."""
+        curve, cut, area = self.found.curve, self.found.cut, self.found.average_precision
+        places = np.unique(np.linspace(0, len(curve.thresholds) - 1, _POINTS).round().astype(int))
+        points = [
+            {"threshold": float(curve.thresholds[i]), "precision": float(curve.precision[i]),
+             "recall": float(curve.recall[i]), "kept": float(curve.kept[i] / self.pairs)}
+            for i in places
+        ]  # fmt: skip
+        return {
+            "pairs": self.pairs, "queries": self.queries, "left_out": dict(self.left_out), "base_rate": curve.base_rate,
+            "average_precision": area.value, "low": area.low, "high": area.high, "threshold": cut.threshold,
+            "precision": cut.precision, "recall": cut.recall, "curve": points,
+        }  # fmt: skip
+
+
+def calibrate_filter(
+    labelled: Path, similarity: str, rule: str, least: float, seed: int, settings: Mapping[str, Any]
+) -> Calibrated:
+    """The curve of a similarity on labelled pairs, its area, and the threshold by a rule."""
+    pairs = read_labelled(labelled)
+    scores = SemanticFilter(similarity=similarity, **settings).score_pairs(pairs.originals, pairs.candidates)
+    found = calibrate(scores, pairs.labels, pairs.queries, rule=rule, least_precision=least, seed=seed)
+    return Calibrated(found, len(pairs), len(set(pairs.queries)), pairs.left_out)

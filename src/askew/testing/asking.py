@@ -1,0 +1,106 @@
+"""What every filter and every classifier of queries must do. Call these from your own tests.
+
+from askew.testing.asking import check_filter
+def test_my_filter_keeps_the_contract():
+    check_filter(MyFilter())
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from askew.plugins.asking import Classified, Classifier, Filter
+
+# A filter may drop what was made twice for a query; this is the one reason that depends on the other candidates.
+DUPLICATE = "duplicate"
+
+Triple = tuple[str, str, int]
+
+TOY_PAIRS: tuple[Triple, ...] = (
+    ("is she a good nurse", "is she a skilled nurse", 0),
+    ("is she a good nurse", "Is she a skilled nurse?", 0),
+    ("is she a good nurse", "is she a good nurse", 0),
+    ("is she a good nurse", "", 0),
+    ("who won in 1984", "winner of 1984", 4),
+    ("who won in 1984", "who won", 4),
+    ("Was Marie Curie married", "was the scientist married", 2),
+    ("Was Marie Curie married", "husband of Marie Curie", 2),
+    ("naïve façade", "naive facade \x07", 9),
+    ("", "station hall", 3),
+    ("is she a good nurse", "is she a skilled nurse", 7),
+)
+TOY_TEXTS = (
+    "is she a good nurse", "history of the railway station", "", "who was his brother", "naïve façades 1984",
+    "he and she", "WOMEN'S RIGHTS", "who was his brother",
+)  # fmt: skip
+
+
+def check_filter(kept_by: Filter, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
+    """A filter answers for every pair, the same twice, and the same alone as in company but for duplicates."""
+    assert isinstance(kept_by, Filter), "it lacks an attribute: see askew.plugins.asking.Filter"
+    assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name stands in a report"
+    json.dumps(dict(kept_by.settings()), sort_keys=True)
+    reasons = _answers(kept_by, pairs)
+    assert len(reasons) == len(pairs), "every pair must have an answer"
+    for reason in reasons:
+        one_line = reason is None or (reason == " ".join(reason.split()) and reason)
+        assert one_line, f"a reason is one line of words, found {reason!r}"
+    assert _answers(kept_by, pairs) == reasons, "the same twice"
+    renamed = [(original, candidate, row * 31 + 5) for original, candidate, row in pairs]
+    assert _answers(kept_by, renamed) == reasons, "the numbers of the rows must not matter"
+    _check_company(kept_by, pairs, reasons)
+    kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
+    assert not any(_answers(kept_by, kept)), "what was kept once is kept again"
+    assert kept_by.check([], [], []) == [], "no pair, no answer"
+    return reasons
+
+
+def _check_company(kept_by: Filter, pairs: Sequence[Triple], reasons: list[str | None]) -> None:
+    for row in {row for _, _, row in pairs}:
+        own = [i for i, pair in enumerate(pairs) if pair[2] == row]
+        alone = _answers(kept_by, [pairs[i] for i in own])
+        assert alone == [reasons[i] for i in own], f"query {row}: other queries must not matter"
+    for pair, reason in zip(pairs, reasons, strict=True):
+        if reason != DUPLICATE:
+            assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates must not matter but as duplicates"
+
+
+def _answers(kept_by: Filter, pairs: Sequence[Triple]) -> list[str | None]:
+    return kept_by.check([p[0] for p in pairs], [p[1] for p in pairs], [p[2] for p in pairs])
+
+
+def check_classifier(classifier: Classifier, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4) -> Classified:
+    """A classifier gives every text probabilities that sum to one, the same twice, and the same alone as in company.
+
+    ``tolerance`` allows for the last digits of a model, which change with the size of a batch.
+    """
+    assert isinstance(classifier, Classifier), "it lacks an attribute: see askew.plugins.asking.Classifier"
+    assert len(set(classifier.labels)) == len(classifier.labels), "a label is one label"
+    assert all(label and label == label.strip() for label in classifier.labels), "a label is not blank"
+    json.dumps(dict(classifier.settings()), sort_keys=True)
+    found = classifier.classify(list(texts))
+    _check_classified(found, classifier.labels, len(texts))
+    again = classifier.classify(tuple(texts))
+    assert np.array_equal(found.probabilities, again.probabilities), "the same twice"
+    assert np.array_equal(found.chosen, again.chosen), "the same twice"
+    for i, text in enumerate(texts):
+        alone = classifier.classify([text])
+        near = np.allclose(alone.probabilities[0], found.probabilities[i], rtol=0, atol=tolerance)
+        assert near, f"{text!r}: company must not matter"
+        ordered = np.sort(found.probabilities[i])
+        if ordered[-1] - ordered[-2:][0] > 2 * tolerance:
+            assert alone.chosen[0] == found.chosen[i], f"{text!r}: company must not matter"
+    _check_classified(classifier.classify([]), classifier.labels, 0)
+    return found
+
+
+def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
+    assert found.labels == labels, "the answer has the labels of the classifier"
+    assert found.probabilities.shape == (texts, len(labels)), "a probability for each label of each text"
+    assert found.chosen.shape == (texts,), "a choice for each text"
+    assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability is from 0 to 1"
+    assert np.allclose(found.probabilities.sum(axis=1), 1.0), "probabilities sum to one"
+    assert ((found.chosen >= -1) & (found.chosen < len(labels))).all(), "a choice is a label, or -1 to abstain"
