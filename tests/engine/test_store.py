@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from crashing_job import ROWS, Texts
@@ -359,3 +360,52 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path):
     assert store.digest(path) == first
     path.write_text("other")
     assert store.digest(path) != first
+
+
+class Grouped:
+    """Twenty-odd rows of groups of uneven size, in batches that do not fit them."""
+
+    key = "grouped"
+
+    def __init__(self, sizes, batch):
+        groups = [group for group, size in enumerate(sizes) for _ in range(size)]
+        self.table, self.batch = pa.table({"group": groups, "n": list(range(len(groups)))}), batch
+
+    def batches(self):
+        for start in range(0, self.table.num_rows, self.batch):
+            yield self.table.slice(start, self.batch)
+
+
+class CountsGroups:
+    name, version, together = "counts", 1, "group"
+
+    def settings(self):
+        return {}
+
+    def run(self, rows):
+        counts = pc.value_counts(rows["group"])
+        table = pa.table({"group": counts.field("values"), "size": counts.field("counts")})
+        return table, {"counted": rows.num_rows - table.num_rows}
+
+
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=12),
+    batch=st.integers(1, 9),
+    shard=st.integers(1, 9),
+    again=st.integers(1, 9),
+    rng=st.randoms(use_true_random=False),
+)
+def test_rows_that_belong_together_are_never_cut_apart(tmp_path_factory, sizes, batch, shard, again, rng):
+    store = Store(tmp_path_factory.mktemp("s"))
+    source = Grouped(sizes, batch)
+    manifest = run_step(store, "counts", CountsGroups(), source, shard_rows=shard).manifest
+    found = pa.concat_tables(store.read(manifest)).to_pydict()
+    assert found == {"group": list(range(len(sizes))), "size": sizes}
+    # Half of the parts are lost, and the step goes on with shards of another size.
+    folder = store.folder("counts", manifest.key)
+    (folder / "manifest.json").unlink()
+    for part in manifest.parts:
+        if rng.random() < 0.5:
+            (folder / part.file).unlink()
+    resumed = run_step(store, "counts", CountsGroups(), Grouped(sizes, again), shard_rows=again).manifest
+    assert pa.concat_tables(store.read(resumed)).to_pydict() == found

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from askew import __version__
@@ -87,7 +89,8 @@ def run_step(
     with store.writing(step, key) as writer:
         parts = writer.done()
         written = 0
-        shards = _Shards(source.batches(), [(p.start, p.stop) for p in parts], shard_rows, progress)
+        done, together = [(p.start, p.stop) for p in parts], getattr(stage, "together", None)
+        shards = _Shards(source.batches(), done, shard_rows, progress, together)
         for start, rows in shards:
             parts.append(_run_shard(stage, rows, start, writer))
             written += 1
@@ -124,14 +127,23 @@ def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, i
 
 
 class _Shards:
-    """Rows not done yet, cut into shards; remembers how many rows there were in all."""
+    """Rows not done yet, cut into shards; remembers how many rows there were in all.
+
+    With ``together``, rows in a row that have the same value in that column stay in one shard.
+    """
 
     def __init__(
-        self, batches: Iterable[pa.Table], done: list[tuple[int, int]], shard_rows: int, progress: Progress | None
+        self,
+        batches: Iterable[pa.Table],
+        done: list[tuple[int, int]],
+        shard_rows: int,
+        progress: Progress | None,
+        together: str | None = None,
     ) -> None:
         if shard_rows < 1:
             raise StageError(f"a shard must have at least one row, found {shard_rows}")
         self.batches, self.done, self.shard_rows, self.progress = batches, done, shard_rows, progress
+        self.together, self._last = together, object()
         self.total = 0
 
     def __iter__(self) -> Iterator[tuple[int, pa.Table]]:
@@ -139,25 +151,37 @@ class _Shards:
         waiting: list[pa.Table] = []
         start = 0
         for batch in self.batches:
+            begins = self._begins(batch)
             at = 0
             while at < batch.num_rows:
                 here = self.total
+                if waiting and begins[at] and here >= self._end_of_shard(start):
+                    yield start, pa.concat_tables(waiting)
+                    waiting, start = [], here
                 skip = self._done_until(here)
                 if skip:
                     size = min(skip - here, batch.num_rows - at)
                     start = here + size
                 else:
-                    size = min(batch.num_rows - at, self._end_of_shard(start) - here)
+                    due = at + max(1, self._end_of_shard(start) - here)
+                    cuts = np.flatnonzero(begins[due:]) if due < batch.num_rows else []
+                    size = (due + int(cuts[0]) if len(cuts) else batch.num_rows) - at
                     waiting.append(batch.slice(at, size))
                 at += size
                 self.total += size
-                if waiting and self.total == self._end_of_shard(start):
-                    yield start, pa.concat_tables(waiting)
-                    waiting, start = [], self.total
             if self.progress:
                 self.progress(self.total)
         if waiting:
             yield start, pa.concat_tables(waiting)
+
+    def _begins(self, batch: pa.Table) -> npt.NDArray[np.bool_]:
+        """At which rows a shard may begin."""
+        if self.together is None or not batch.num_rows:
+            return np.ones(batch.num_rows, np.bool_)
+        values = np.array(batch[self.together].to_pylist(), object)
+        begins = np.concatenate([[values[0] != self._last], values[1:] != values[:-1]]).astype(np.bool_)
+        self._last = values[-1]
+        return begins
 
     def _done_until(self, row: int) -> int:
         return next((stop for start, stop in self.done if start <= row < stop), 0)

@@ -140,7 +140,11 @@ class MeasureFamily(Protocol):
 
 @runtime_checkable
 class Stage(Protocol):
-    """One kind of step: a table in, a table out, every row accounted for."""
+    """One kind of step: a table in, a table out, every row accounted for.
+
+    A stage may name a column in ``together``: rows that follow each other with the same value there, such as the variants
+    of a query, are then given to it in one piece.
+    """
 
     name: str
     version: int
