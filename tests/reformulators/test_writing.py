@@ -152,3 +152,11 @@ class TestSmolLm:
         assert any("station" in text.lower() or "railway" in text.lower() for text in found.texts)
         assert found.texts == reformulator.reformulate(asked).texts
         assert reformulator.settings()["adapter"].startswith("smollm2-query@")
+
+
+def test_the_card_of_the_adapter_says_what_was_measured():
+    from askew.models.generate import ADAPTERS
+
+    card = (ADAPTERS / "smollm2-query" / "README.md").read_text()
+    for word in ("test part", "ROUGE-L", "BLEU", "loss", "BoolQ", "SQuAD", "Limits"):
+        assert word in card

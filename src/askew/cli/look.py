@@ -12,7 +12,9 @@ import typer
 from askew.cli import options as o
 from askew.core.errors import UnknownName
 
-_KINDS_LISTED = "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, plugins"
+_KINDS_LISTED = (
+    "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, recipes, plugins"
+)
 _KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, store"
 
 
@@ -111,6 +113,12 @@ def _of_kind(kind: str) -> Callable[[], list[dict[str, Any]]]:
     return rows
 
 
+def _recipes() -> list[dict[str, Any]]:
+    from askew.stages.recipe import read_recipe, shipped_recipes
+
+    return [{"name": name, "about": read_recipe(name).sections.get("about", "-")} for name in shipped_recipes()]
+
+
 def _plugins() -> list[dict[str, Any]]:
     from askew.plugins.kinds import KINDS
     from askew.plugins.registry import names, origin
@@ -127,6 +135,7 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "reformulators": _of_kind("reformulator"),
     "filters": _of_kind("filter"),
     "classifiers": _of_kind("classifier"),
+    "recipes": _recipes,
     "plugins": _plugins,
 }
 

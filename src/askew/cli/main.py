@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from askew import __version__
-from askew.cli import annotate, compare, demo, look, measure, reformulate, retrieve
+from askew.cli import annotate, build, compare, demo, look, measure, reformulate, retrieve
 from askew.cli.render import say
 from askew.core.errors import AskewError
 
@@ -37,6 +37,8 @@ app.command("search")(retrieve.search_command)
 app.command("reformulate")(reformulate.reformulate_command)
 app.command("classify")(reformulate.classify_command)
 app.command("calibrate")(reformulate.calibrate_command)
+app.command("plan")(build.plan_command)
+app.command("run")(build.run_command)
 app.command("demo")(demo.command)
 app.command("list")(look.list_command)
 app.command("show")(look.show_command)
@@ -76,7 +78,11 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except _CannotRead as error:
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort):
-        kept = "; what is finished is kept, the same command goes on from there" if "annotate" in arguments[:1] else ""
+        kept = (
+            "; what is finished is kept, the same command goes on from there"
+            if arguments[:1] in (["annotate"], ["run"])
+            else ""
+        )
         say(f"askew: interrupted{kept}", err=True)
         return 130
     except OSError as error:

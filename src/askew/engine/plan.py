@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.engine.run import SHARD_ROWS, FinishedStep, Outcome, Source, run_step, step_key
@@ -42,12 +43,15 @@ class Plan:
             keys[step.name] = step_key(step.stage, keys[step.reads])
         return {step.name: keys[step.name] for step in self.steps}
 
-    def run(self, store: Store, shard_rows: int = SHARD_ROWS) -> dict[str, Outcome]:
-        """Run what is not finished."""
+    def run(
+        self, store: Store, shard_rows: int = SHARD_ROWS, progress: Callable[[str, int], None] | None = None
+    ) -> dict[str, Outcome]:
+        """Run what is not finished. ``progress`` is told the step and how many of its rows are read."""
         ready: dict[str, Source] = dict(self.sources)
         outcomes = {}
         for step in self.steps:
-            outcome = run_step(store, step.name, step.stage, ready[step.reads], shard_rows)
+            told = partial(progress, step.name) if progress else None
+            outcome = run_step(store, step.name, step.stage, ready[step.reads], shard_rows, told)
             outcomes[step.name] = outcome
             ready[step.name] = FinishedStep(store, outcome.manifest)
         return outcomes

@@ -164,7 +164,7 @@ class _Shards:
                     start = here + size
                 else:
                     due = at + max(1, self._end_of_shard(start) - here)
-                    cuts = np.flatnonzero(begins[due:]) if due < batch.num_rows else []
+                    cuts = np.flatnonzero(begins[due:])
                     size = (due + int(cuts[0]) if len(cuts) else batch.num_rows) - at
                     waiting.append(batch.slice(at, size))
                 at += size

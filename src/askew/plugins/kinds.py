@@ -142,8 +142,8 @@ class MeasureFamily(Protocol):
 class Stage(Protocol):
     """One kind of step: a table in, a table out, every row accounted for.
 
-    A stage may name a column in ``together``: rows that follow each other with the same value there, such as the variants
-    of a query, are then given to it in one piece.
+    A stage may name a column in ``together``: rows that follow each other with the same value there, such as the
+    variants of a query, are then given to it in one piece.
     """
 
     name: str

@@ -45,6 +45,21 @@ def load(kind: str, name: str) -> Any:
 
 def build(kind: str, name: str, settings: dict[str, Any], where: str = "") -> Any:
     """Call a plugin's constructor with settings, checked against its own signature."""
+    make = check(kind, name, settings, where)
+    needed = [
+        p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty and p.kind not in _ANY
+    ]
+    missing = [key for key in needed if key not in settings]
+    if missing:
+        raise ConfigError(f"{where + ': ' if where else ''}the {kind} {name!r} needs the setting {missing[0]!r}")
+    return make(**settings)
+
+
+_ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+
+
+def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> Any:
+    """Refuse settings that a plugin does not have, or of another type; gives the plugin's constructor."""
     make = load(kind, name)
     signature = inspect.signature(make)
     known = [p for p in signature.parameters if p != "self"]
@@ -57,11 +72,7 @@ def build(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
                 f"(it has: {', '.join(known) or 'none'})"
             )
     _check_types(make, settings, f"{where + ': ' if where else ''}the {kind} {name!r}")
-    required = [p.name for p in signature.parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    missing = [key for key in required if key not in settings]
-    if missing:
-        raise ConfigError(f"{where + ': ' if where else ''}the {kind} {name!r} needs the setting {missing[0]!r}")
-    return make(**settings)
+    return make
 
 
 def settings_of(kind: str, name: str) -> dict[str, str]:

@@ -1,0 +1,49 @@
+"""retrieve: variants in, their best documents out. One row for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.errors import ConfigError
+from askew.plugins.kinds import Ranker
+
+NOTHING = "found nothing"
+# Named as Parquet names what is in a list, so that a part reads back as it was written.
+DOC, SCORE = (pa.list_(pa.field("element", kind)) for kind in (pa.int32(), pa.float32()))
+
+
+class Retrieve:
+    """Searches every variant. One that finds nothing is dropped and counted: an empty list would lean nowhere."""
+
+    name = "retrieve"
+    version = 1
+
+    def __init__(self, ranker: Callable[[], Ranker], ranker_key: Mapping[str, Any], k: int = 100) -> None:
+        if k < 1:
+            raise ConfigError(f"retrieve: expected k of 1 or more, found {k}")
+        self._make, self._key, self.k = ranker, dict(ranker_key), k
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """The ranker, opened once."""
+        return self._make()
+
+    def settings(self) -> Mapping[str, Any]:
+        """The ranker with the key of its index, and how many documents."""
+        return {"ranker": self._key, "k": self.k}
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """The variants with ``doc``, ordinals of the collection, and ``score``, best first."""
+        hits = self.ranker.search(rows["text"].combine_chunks(), self.k)
+        offsets = pa.array(hits.offsets.astype(np.int32))
+        docs = pa.ListArray.from_arrays(offsets, pa.array(hits.docs, pa.int32()), type=DOC)
+        scores = pa.ListArray.from_arrays(offsets, pa.array(hits.scores, pa.float32()), type=SCORE)
+        table = rows.append_column("doc", docs).append_column("score", scores)
+        found = np.diff(hits.offsets) > 0
+        dropped = {NOTHING: int((~found).sum())} if not found.all() else {}
+        return table.filter(pa.array(found)), dropped

@@ -1,0 +1,130 @@
+"""From a recipe to scores: every row accounted for, the same numbers as askew measure, whatever the shards."""
+
+import json
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import askew
+from askew.core.errors import AskewError
+from askew.corpora.demo import demo_files
+from askew.engine.store import Store
+from askew.stages.recipe import prepare, read_recipe, shipped_recipes, with_settings
+
+DEMO = demo_files()
+
+
+def scores(folder, shard_rows=65_536, changes=None):
+    store = Store(folder)
+    build = prepare(with_settings(read_recipe("demo"), changes or {}), store)
+    outcomes = build.plan.run(store, shard_rows)
+    return build, outcomes, pl.from_arrow(pa.concat_tables(store.read(outcomes["scores"].manifest)))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return scores(tmp_path_factory.mktemp("store"))
+
+
+def test_every_row_is_out_or_counted(built):
+    _, outcomes, table = built
+    for name in ("neutral", "kept", "runs", "scores"):
+        manifest = outcomes[name].manifest
+        assert manifest.rows_out + sum(manifest.dropped.values()) == manifest.rows_in
+    assert table.filter(pl.col("method") == "original").height == outcomes["neutral"].manifest.rows_out
+
+
+def test_originals_score_as_askew_measure_scores_their_run(built, tmp_path):
+    build, _, table = built
+    originals = table.filter(pl.col("method") == "original")
+    names = [one.text for one in build.evaluate.asked]
+    bm25 = next(run for run in DEMO.runs if run.stem == "bm25")
+    report = askew.measure([bm25], DEMO.docs, qrels=DEMO.qrels, measures=[n for n in names if n != "NFaiRR@10"])
+    (run,) = report.runs
+    place = {query: i for i, query in enumerate(run.query_ids)}
+    rows = [place[query] for query in originals["query_id"]]
+    for name, values in run.values.items():
+        assert originals[name].to_list() == pytest.approx(values[rows].tolist(), abs=1e-12)
+
+
+def test_the_size_of_a_shard_changes_nothing(built, tmp_path):
+    _, _, table = scores(tmp_path, shard_rows=37)
+    assert table.equals(built[2], null_equal=True)
+
+
+def test_the_same_recipe_again_runs_nothing_and_a_changed_setting_only_what_lies_below(tmp_path):
+    store = Store(tmp_path)
+    first = prepare(read_recipe("demo"), store).plan.run(store)
+    assert all(outcome.ran for outcome in first.values())
+    again = prepare(read_recipe("demo"), store).plan.run(store)
+    assert not any(outcome.ran for outcome in again.values())
+    changed = prepare(with_settings(read_recipe("demo"), {"retrieve": {"k1": 1.2}}), store).plan.run(store)
+    assert {name for name, outcome in changed.items() if outcome.ran} == {"runs", "scores"}
+
+
+def test_shipped_recipes_can_be_planned(tmp_path):
+    for name in shipped_recipes():
+        assert prepare(read_recipe(name), Store(tmp_path)).plan.keys()
+
+
+GOOD = """[collection]
+source = "demo"
+[[reformulate]]
+method = "reduce"
+[retrieve]
+ranker = "bm25"
+[evaluate]
+measures = ["RR@10"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[retrieve]", "[retreive]", "there is no section 'retreive'; did you mean [retrieve]?"),
+        ("[evaluate]\nmeasures = [\"RR@10\"]", "", "the section 'evaluate' is missing"),
+        ('"reduce"', '"reduced"', "unknown reformulator 'reduced': did you mean 'reduce'?"),
+        ('method = "reduce"', 'method = "reduce"\nkeeps = 1', "no setting 'keeps'; did you mean 'keep'?"),
+        ('method = "reduce"', 'method = "reduce"\nshortest = "a"', "'shortest' should be a whole number, found 'a'"),
+        ('ranker = "bm25"', 'ranker = "bm52"', "unknown ranker 'bm52'"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nk1 = "x"', "'k1' should be a number, found 'x'"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nk = "ten"', "retrieve.k should be a whole number"),
+        ('ranker = "bm25"', 'ranker = "replay"', "has no index of its own"),
+        ('"RR@10"', '"RRR@10"', "unknown measure 'RRR'"),
+        ('["RR@10"]', '"RR@10"', "evaluate.measures should be a list of names"),
+        ('source = "demo"', 'source = "nowhere"', "no such file or folder"),
+        ('source = "demo"', 'sources = "demo"', "[collection] has no setting 'sources'; did you mean 'source'?"),
+        ("[[reformulate]]", "[reformulate]", "expected [[reformulate]]"),
+        ("[collection]", "[collection", "not TOML"),
+    ],
+)
+def test_a_wrong_recipe_fails_before_any_work_starts(askew_cli, tmp_path, old, new, message):
+    (tmp_path / "r.toml").write_text(GOOD.replace(old, new))
+    done = askew_cli(["run", "r.toml"])
+    assert done.code in (2, 3)
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not list(tmp_path.glob(".askew/*-*/part-*"))
+
+
+def test_a_good_recipe_runs_and_is_found_again(askew_cli, tmp_path):
+    (tmp_path / "r.toml").write_text(GOOD)
+    assert askew_cli(["run", "r.toml"]).code == 0
+    again = askew_cli(["run", "r.toml", "--json"])
+    assert [step["ran"] for step in json.loads(again.out)["steps"]] == [False] * 4
+    planned = json.loads(askew_cli(["plan", "r.toml", "--json"]).out)
+    assert all(row["done"].endswith("rows") for row in planned)
+
+
+def test_a_step_to_stop_after_must_be_one(askew_cli, tmp_path):
+    (tmp_path / "r.toml").write_text(GOOD)
+    assert "did you mean 'kept'" in askew_cli(["run", "r.toml", "--until", "keep"]).err
+    assert askew_cli(["run", "r.toml", "--until", "variants"]).code == 0
+    assert "has no such step" in askew_cli(["run", "r.toml", "--until", "neutral"]).err
+
+
+@pytest.mark.parametrize("owner", ["nothing", "reformulate", "reformulate.7", "retrieve.0"])
+def test_a_setting_of_nothing_is_refused(owner):
+    with pytest.raises(AskewError):
+        with_settings(read_recipe("demo"), {owner: {"k": 1}})
