@@ -10,7 +10,8 @@ import askew
 from askew.core.errors import AskewError
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
-from askew.stages.recipe import prepare, read_recipe, shipped_recipes, with_settings
+from askew.stages.build.summary import summary_of
+from askew.stages.recipe import Recipe, prepare, read_recipe, shipped_recipes, with_settings
 
 DEMO = demo_files()
 
@@ -29,7 +30,7 @@ def built(tmp_path_factory):
 
 def test_every_row_is_out_or_counted(built):
     _, outcomes, table = built
-    for name in ("neutral", "kept", "runs", "scores"):
+    for name in ("neutral", "kept", "runs", "scores", "pairs"):
         manifest = outcomes[name].manifest
         assert manifest.rows_out + sum(manifest.dropped.values()) == manifest.rows_in
     assert table.filter(pl.col("method") == "original").height == outcomes["neutral"].manifest.rows_out
@@ -53,6 +54,49 @@ def test_the_size_of_a_shard_changes_nothing(built, tmp_path):
     assert table.equals(built[2], null_equal=True)
 
 
+def test_pairs_stand_on_the_scores_of_their_two_variants(built):
+    build, outcomes, table = built
+    manifest = outcomes["pairs"].manifest
+    pairs = pl.from_arrow(pa.concat_tables(build.resources.store.read(manifest)))
+    assert pairs.height == table.filter(pl.col("method") != "original").height - sum(
+        count for why, count in manifest.dropped.items() if why != "original"
+    )
+    old = dict(table.filter(pl.col("method") == "original").select("query_id", "RR@10").iter_rows())
+    new = dict(table.select("variant_id", "RR@10").iter_rows())
+    for query, variant, before, after in pairs.select("query_id", "variant_id", "old_RR@10", "new_RR@10").iter_rows():
+        assert (before, after) == (old[query], new[variant])
+
+
+def test_the_demo_finds_variants_that_retrieve_as_well_and_lean_less(built):
+    build, outcomes, _ = built
+    store = build.resources.store
+    found = summary_of(store, outcomes, build.plan.steps[-1].stage, build.evaluate)
+    (row,) = found.filter((pl.col("subset") == "effective") & (pl.col("measure") == "ARaB(tf)@10")).to_dicts()
+    assert row["pairs"] > 30
+    assert row["high"] < 0
+    (kept,) = found.filter((pl.col("subset") == "effective") & (pl.col("measure") == "RR@10")).to_dicts()
+    assert kept["hurt"] == 0
+
+
+def test_a_query_whose_original_found_nothing_is_counted(tmp_path):
+    (tmp_path / "docs.tsv").write_text("d1\tshe sells shells\nd2\the sells bells\n")
+    (tmp_path / "queries.tsv").write_text("a\tzzz qqq\nb\tshells\n")
+    (tmp_path / "qrels.txt").write_text("a 0 d1 1\nb 0 d1 1\n")
+    (tmp_path / "cands.tsv").write_text("query_id\ttext\na\tshells\nb\tbells\n")
+    store = Store(tmp_path / "store")
+    changes = {"collection": {"source": str(tmp_path)}, "retrieve": {"k": 5}}
+    recipe = with_settings(read_recipe("demo"), changes)
+    sections = {
+        **recipe.sections,
+        "filter": [],
+        "reformulate": [{"method": "replay", "file": str(tmp_path / "cands.tsv")}],
+    }
+    outcomes = prepare(Recipe("r", sections), store).plan.run(store)
+    assert outcomes["runs"].manifest.dropped == {"found nothing": 1}
+    assert outcomes["pairs"].manifest.dropped == {"original": 1, "the original found nothing": 1}
+    assert outcomes["pairs"].manifest.rows_out == 1
+
+
 def test_the_same_recipe_again_runs_nothing_and_a_changed_setting_only_what_lies_below(tmp_path):
     store = Store(tmp_path)
     first = prepare(read_recipe("demo"), store).plan.run(store)
@@ -60,7 +104,7 @@ def test_the_same_recipe_again_runs_nothing_and_a_changed_setting_only_what_lies
     again = prepare(read_recipe("demo"), store).plan.run(store)
     assert not any(outcome.ran for outcome in again.values())
     changed = prepare(with_settings(read_recipe("demo"), {"retrieve": {"k1": 1.2}}), store).plan.run(store)
-    assert {name for name, outcome in changed.items() if outcome.ran} == {"runs", "scores"}
+    assert {name for name, outcome in changed.items() if outcome.ran} == {"runs", "scores", "pairs"}
 
 
 def test_shipped_recipes_can_be_planned(tmp_path):
@@ -83,7 +127,7 @@ measures = ["RR@10"]
     ("old", "new", "message"),
     [
         ("[retrieve]", "[retreive]", "there is no section 'retreive'; did you mean [retrieve]?"),
-        ("[evaluate]\nmeasures = [\"RR@10\"]", "", "the section 'evaluate' is missing"),
+        ('[evaluate]\nmeasures = ["RR@10"]', "", "the section 'evaluate' is missing"),
         ('"reduce"', '"reduced"', "unknown reformulator 'reduced': did you mean 'reduce'?"),
         ('method = "reduce"', 'method = "reduce"\nkeeps = 1', "no setting 'keeps'; did you mean 'keep'?"),
         ('method = "reduce"', 'method = "reduce"\nshortest = "a"', "'shortest' should be a whole number, found 'a'"),
@@ -94,6 +138,8 @@ measures = ["RR@10"]
         ('"RR@10"', '"RRR@10"', "unknown measure 'RRR'"),
         ('["RR@10"]', '"RR@10"', "evaluate.measures should be a list of names"),
         ('source = "demo"', 'source = "nowhere"', "no such file or folder"),
+        ("[evaluate]", '[select]\nselector = "best"\n[evaluate]', "unknown selector 'best'"),
+        ("[evaluate]", '[select]\nselector = "refairmulate"\n[evaluate]', "is not among those of [evaluate]"),
         ('source = "demo"', 'sources = "demo"', "[collection] has no setting 'sources'; did you mean 'source'?"),
         ("[[reformulate]]", "[reformulate]", "expected [[reformulate]]"),
         ("[collection]", "[collection", "not TOML"),

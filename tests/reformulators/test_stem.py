@@ -181,5 +181,5 @@ def test_without_its_package_krovetz_says_what_to_install(monkeypatch):
     from askew.core.errors import MissingExtra
 
     monkeypatch.setitem(sys.modules, "krovetzstemmer", None)
-    with pytest.raises(MissingExtra, match="reformulate"):
+    with pytest.raises(MissingExtra, match="stemmers"):
         stem.krovetz()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,9 @@ import typer
 from askew.cli import options as o
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
-Until = Annotated[str | None, typer.Option(help="Stop after this step: neutral, variants, kept, runs or scores.")]
+Until = Annotated[
+    str | None, typer.Option(help="Stop after this step: neutral, variants, kept, runs, scores or pairs.")
+]
 
 
 def plan_command(
@@ -38,11 +41,12 @@ def plan_command(
 
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, until: Until = None, store: o.StorePath = o.DEFAULT_STORE,
-    as_json: o.AsJson = False,
+    seed: o.Seed = 0, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
     from askew.cli.render import Waiting, say_json
     from askew.engine.store import Store
+    from askew.stages.build.summary import summary_of
     from askew.stages.recipe import prepare, read_recipe, with_settings
 
     held = Store(store)
@@ -50,10 +54,13 @@ def run_command(
     with Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
     rows = [_row(name, outcome) for name, outcome in outcomes.items()]
+    table = summary_of(held, outcomes, build.plan.steps[-1].stage, build.evaluate, seed)
     if as_json:
-        say_json({"store": str(store), "steps": rows})
+        say_json({"store": str(store), "steps": rows, "summary": [] if table is None else table.to_dicts()})
         return
     _show(rows)
+    if table is not None:
+        _show_summary(table.to_dicts())
     typer.echo(f"in {held.folder(rows[-1]['step'], rows[-1]['key'])}")
 
 
@@ -73,3 +80,72 @@ def _show(rows: list[dict[str, Any]]) -> None:
         ("", ["" if row["ran"] else "found" for row in rows]),
     ]
     print_rows("step", [row["step"] for row in rows], columns)
+
+
+def _show_summary(rows: list[dict[str, Any]]) -> None:
+    """Means before and after of each subset, a block for each."""
+    from askew.cli.render import print_rows, say
+
+    for subset in dict.fromkeys(row["subset"] for row in rows):
+        chosen = [row for row in rows if row["subset"] == subset]
+        say("")
+        say(f"{subset}: {chosen[0]['pairs']:,} pairs of {chosen[0]['queries']:,} queries")
+        if not chosen[0]["pairs"]:
+            continue
+        columns = [
+            ("old", [f"{row['old_mean']:.4f}" for row in chosen]),
+            ("new", [f"{row['new_mean']:.4f}" for row in chosen]),
+            ("change [95%]", [_percent(row) for row in chosen]),
+            ("helped", [f"{row['helped']:,}" for row in chosen]),
+            ("hurt", [f"{row['hurt']:,}" for row in chosen]),
+        ]
+        shown = [f"|{row['measure']}|" if row["of"] == "distance from zero" else row["measure"] for row in chosen]
+        print_rows("measure", shown, columns)
+
+
+def _percent(row: dict[str, Any]) -> str:
+    if row["change"] is None:
+        return "-"
+    ends = "" if row["low"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
+    return f"{row['change']:+.1f}%{ends}"
+
+
+def publish_command(
+    recipe: RecipeName, out: Annotated[Path, typer.Option(help="The new folder to write the dataset to.")],
+    settings: o.OwnSettings = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
+    from askew.cli.render import Waiting, safe, say, say_json
+    from askew.engine.store import Store
+    from askew.stages.recipe import prepare, read_recipe, with_settings
+    from askew.stages.release import release
+
+    held = Store(store)
+    build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held)
+    with Waiting("running") as progress:
+        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
+        done = release(build, held, outcomes, out)
+    if as_json:
+        say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets})
+        return
+    say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
+    say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
+    typer.echo(f"in {safe(str(out))}; askew verify {safe(str(out))} checks it")
+
+
+def verify_command(
+    folder: Annotated[Path, typer.Argument(help="The folder of a released dataset.")], as_json: o.AsJson = False
+) -> None:
+    """Check a released dataset: its checksums, and what its subsets promise. Exit code 3 if anything is wrong."""
+    from askew.cli.render import say, say_json
+    from askew.publish.checking import verify
+
+    report = verify(folder)
+    if as_json:
+        say_json({"ok": report.ok, "wrong": report.wrong, "notes": report.notes, "pairs": report.pairs,
+                  "subsets": report.subsets})  # fmt: skip
+    else:
+        for line in report.lines():
+            say(line)
+    if not report.ok:
+        raise typer.Exit(3)

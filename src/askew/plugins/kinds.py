@@ -21,7 +21,9 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure, Value
 from askew.core.ranking import Floats, Hits, Ints, Rankings
 
-KINDS = ("measure", "tokenizer", "stage", "ranker", "index", "analyzer", "reformulator", "classifier", "filter")
+KINDS = (
+    "measure", "tokenizer", "stage", "ranker", "index", "analyzer", "reformulator", "classifier", "filter", "selector",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,3 +173,24 @@ class Ranker(Protocol):
 
     def search(self, texts: Sequence[str] | pa.Array, k: int) -> Hits:
         """The k best documents of each text."""
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """Scored variants in, pairs with their originals out, and which of them are chosen.
+
+    ``select_counted`` gives an object with ``table``, the pairs as a polars data frame, and ``dropped``, the variants
+    that cannot be compared, by reason. ``subsets`` names the columns of the table that say what a pair is chosen for.
+    """
+
+    name: str
+    subsets: tuple[str, ...]
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the choice depends on besides the scores, as JSON values."""
+
+    def measures(self) -> tuple[str, ...]:
+        """The measures it selects by."""
+
+    def select_counted(self, scored: Any, directions: Mapping[str, Direction]) -> Any:
+        """The pairs, and what was left out."""

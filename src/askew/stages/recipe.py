@@ -13,7 +13,9 @@ from typing import Any
 from askew.core.errors import ConfigError, UnknownName
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
-from askew.plugins.kinds import Ranker
+from askew.plugins.kinds import Ranker, Selector
+from askew.plugins.registry import build, check, names, settings_of
+from askew.stages.build.pairs import Select
 from askew.stages.build.queries import Classify
 from askew.stages.build.resources import Resources
 from askew.stages.build.runs import Retrieve
@@ -29,7 +31,7 @@ _TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "sele
 _LISTS = ("reformulate", "filter")
 _TEXTS = ("title", "about")
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
-_STEPS = ("neutral", "variants", "kept", "runs", "scores")
+_STEPS = ("neutral", "variants", "kept", "runs", "scores", "pairs")
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps.append(Step("kept", Keep([make_filter(one) for one in recipe.tables("filter")]), "variants"))
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
+    if recipe.sections.get("select"):
+        steps.append(Step("pairs", _select(recipe, evaluate), "scores"))
     if until is not None:
         names = [step.name for step in steps]
         if until not in names:
@@ -162,8 +166,6 @@ def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
 
 def _ranker(given: dict[str, Any], resources: Resources) -> tuple[Any, dict[str, Any]]:
     """How to open a ranker over the collection's own index, and what names it."""
-    from askew.plugins.registry import check, names, settings_of
-
     name = given.get("ranker", "bm25")
     if name not in names("ranker"):
         raise UnknownName("ranker", str(name), names("ranker"))
@@ -188,6 +190,18 @@ def _evaluate(recipe: Recipe, resources: Resources) -> Evaluate:
     measures: Any = given.get("measures")
     _refuse_other_than_names("evaluate.measures", measures)
     return Evaluate(measures, resources)
+
+
+def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
+    given = recipe.table("select")
+    name = given.pop("selector", None)
+    if name not in names("selector"):
+        raise UnknownName("selector", str(name), names("selector"))
+    selector: Selector = build("selector", name, given, "select")
+    missing = [text for text in selector.measures() if text not in evaluate.directions]
+    if missing:
+        raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
+    return Select(selector, evaluate.directions)
 
 
 def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:

@@ -16,7 +16,7 @@ def load() -> Callable[[str], str]:
     try:
         package = import_module("krovetzstemmer")
     except ImportError:
-        raise MissingExtra("the Krovetz stemmer (krovetzstemmer)", "reformulate") from None
+        raise MissingExtra("the Krovetz stemmer (krovetzstemmer)", "stemmers") from None
     stem: Callable[[str], str] = package.Stemmer().stem
     return stem
 
@@ -26,4 +26,4 @@ def version() -> str:
     try:
         return metadata.version("krovetzstemmer")
     except metadata.PackageNotFoundError:
-        raise MissingExtra("the Krovetz stemmer (krovetzstemmer)", "reformulate") from None
+        raise MissingExtra("the Krovetz stemmer (krovetzstemmer)", "stemmers") from None

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction
-from askew.core.ranking import Ints, Rankings, order_by_score
+from askew.core.ranking import Floats, Ints, Rankings, order_by_score
 from askew.measures.catalogue import Asked, Catalogue, Preset
 from askew.plugins.kinds import DocMentions, Inputs, Judged
 from askew.stages.annotate import Annotate
@@ -39,6 +39,10 @@ class Evaluate:
     def directions(self) -> dict[str, Direction]:
         """Which way each measure is better."""
         return {one.text: one.direction for one in self.asked}
+
+    def lexicons(self) -> list[Lexicon]:
+        """The lexicons that the measures count with."""
+        return [self._catalogue.lexicons[name] for name in sorted({key[0] for key in keys_of(self.asked)})]
 
     def settings(self) -> Mapping[str, Any]:
         """The measures with every parameter, and the keys of what they read."""
@@ -93,7 +97,7 @@ class Evaluate:
             table = table.append_column(one.text, pa.array(one.family.score(one.measure, inputs), pa.float64()))
         return table, {}
 
-    def _rankings(self, ids: pa.Array, offsets: Ints, docs: Ints, scores: npt.NDArray[np.float64]) -> dict[str, Rankings]:
+    def _rankings(self, ids: pa.Array, offsets: Ints, docs: Ints, scores: Floats) -> dict[str, Rankings]:
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         found = {}
         for order in {str(one.measure.param("order")) for one in self.asked}:

@@ -15,9 +15,7 @@ from askew.plugins.asking import Asked, Filter, Reformulator
 from askew.stages.reformulate import FirstPass
 
 ORIGINAL = "original"
-SCHEMA = pa.schema(
-    [(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")]
-)
+SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
 
 
 class Reformulate:
@@ -26,9 +24,7 @@ class Reformulate:
     name = "reformulate"
     version = 1
 
-    def __init__(
-        self, methods: Sequence[Reformulator], first_pass: Callable[[], FirstPass], first_key: str
-    ) -> None:
+    def __init__(self, methods: Sequence[Reformulator], first_pass: Callable[[], FirstPass], first_key: str) -> None:
         self.methods, self._first_pass, self._first_key = list(methods), first_pass, first_key
 
     @cached_property

@@ -1,0 +1,217 @@
+"""The dataset card (README.md): what it is, how it was made, what was measured, what it is not good for.
+
+The head in YAML tells ``datasets.load_dataset`` which files belong to which split; no query text ever stands there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from askew.publish import numbers
+from askew.publish.escape import code, fenced, markdown, yaml_text
+from askew.publish.facts import Facts
+from askew.publish.pairs import ABOUT, columns_of
+from askew.publish.splits import echoes
+
+_LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_EXAMPLES = 5
+_LAYOUTS = {
+    "json": "a subset in the layout of the Refairmulate paper",
+    "tsv": "all pairs of a group in the layout of the Refairmulate paper",
+    "repair": "originals and candidates in the layout of the RePair paper",
+}
+_TOLD = {
+    "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
+    "counts", "dropped", "versions", "licence", "language", "version", "date", "url", "citation", "creators",
+}  # fmt: skip
+
+NOT_BIAS = (
+    "Lexicon counts are not bias. The measures of lean count words of a lexicon in retrieved documents; a query about "
+    "a named person or about one group may warrant such words, and a text can be unfair without any of them."
+)
+LIMITS = (
+    NOT_BIAS,
+    "The published lexicons know two groups. People and documents outside them are not seen by these measures.",
+    "A pair is better or worse under the ranker, the collection and the judgements named here. Under another ranker it "
+    "may differ; how documents without a judgement count is part of the signature of a measure.",
+    "Pairs were chosen by the same measures that are reported for them, so the means of the chosen subsets are better "
+    "than what a system trained on them can be expected to reach.",
+    "A rewritten query may ask for something else than its original; the release holds no human judgement of it.",
+)
+USES = (
+    "Meant for: studying how the wording of a query changes effectiveness and lean of what is retrieved; training and "
+    "comparing models that rewrite or choose queries.",
+    "Not meant for: judging people, groups or documents; deciding about anyone; showing that a system is fair.",
+)
+
+
+def card(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
+    """The text of README.md; ``splits`` gives the file of each split, ``more`` the names of further files."""
+    parts = (
+        _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts, splits), _examples(pairs),
+        _columns(pairs, facts), _making(facts), _splitting(pairs), _uses(), _licences(facts), _files(splits, more),
+    )  # fmt: skip
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _head(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[str]:
+    lines = [
+        "---",
+        f"pretty_name: {yaml_text(facts.title)}",
+        f"license: {licence_id(facts)}",
+        f"language:\n- {yaml_text(language(facts))}",
+        f"size_categories:\n- {numbers.size_category(pairs.height)}",
+        "tags:\n- information-retrieval\n- query-reformulation\n- fairness\n- askew",
+        "configs:\n- config_name: default\n  data_files:",
+    ]
+    # A split without rows cannot be loaded by the package datasets, so its file is there and is not announced.
+    filled = set(pairs["split"].unique()) or set(splits)
+    lines += [f"  - split: {split}\n    path: {file}" for split, file in splits.items() if split in filled]
+    return [*lines, "---", ""]
+
+
+def licence_id(facts: Facts) -> str:
+    """The licence as an identifier; ``other`` where it is none."""
+    stated = facts.text("licence", "other").strip().lower()
+    return stated if _LICENCE.fullmatch(stated) else "other"
+
+
+def creators(facts: Facts) -> list[str]:
+    """Who made it."""
+    stated = facts.stated.get("creators", [])
+    return [str(name) for name in (stated if isinstance(stated, list) else [stated])]
+
+
+def language(facts: Facts) -> str:
+    """The language as a code."""
+    stated = facts.text("language", "en").strip().lower()
+    return stated if _LANGUAGE.fullmatch(stated) else "und"
+
+
+def _what(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    queries = pairs["query_id"].n_unique()
+    return [
+        f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
+        f"{pairs.height} pairs of {queries} queries of {code(facts.collection)}: a query as it was first asked, "
+        f"another way to ask it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
+    ]  # fmt: skip
+
+
+def _numbers(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[str]:
+    methods = [[code(value), n, fair] for value, n, fair in numbers.column_counts(pairs, "method")]
+    outcomes = [[code(value), n, fair] for value, n, fair in numbers.column_counts(pairs, "outcome")]
+    return [
+        "## Numbers", "", "Pairs by subset, split and group of the query:", "",
+        *numbers.counts_table(pairs, splits), "",
+        "Means over the pairs of a subset that have a value (n). A gain is positive where new is better; for a measure "
+        "that is best at zero the means keep the sign, the gain compares the sizes:", "",
+        *numbers.means_table(pairs, facts), "",
+        *numbers.table(["method", "pairs", "Fair pairs"], methods), "",
+        *numbers.table(["outcome", "pairs", "Fair pairs"], outcomes), "",
+    ]  # fmt: skip
+
+
+def _examples(pairs: pl.DataFrame) -> list[str]:
+    chosen = pairs.filter("fair").unique("query_id", keep="first", maintain_order=True).head(_EXAMPLES)
+    rows = [
+        [markdown(row["original_text"]), markdown(row["text"]), code(row["method"]), code(row["outcome"])]
+        for row in chosen.iter_rows(named=True)
+    ]
+    if not rows:
+        return ["No pair is in Fair, so there is no example.", ""]
+    return ["The first Fair pairs:", "", *numbers.table(["original", "rewritten", "method", "outcome"], rows), ""]
+
+
+def _columns(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    about = columns_of(facts) | ABOUT
+    rows = [
+        [code(name), str(kind).lower(), about.get(name, "a column that the run added")]
+        for name, kind in pairs.schema.items()
+        if name != "split"
+    ]
+    return ["## Columns", "", *numbers.table(["column", "type", "meaning"], rows), ""]
+
+
+def _making(facts: Facts) -> list[str]:
+    measures = [[code(one.name), code(one.signature), one.direction.value, code(one.key)] for one in facts.measures]
+    lines = [
+        "## How it was made", "", f"Collection {code(facts.collection)}, ranker {code(facts.ranker)}.", "",
+        *numbers.table(["measure", "signature", "better is", "key in json and tsv"], measures), "",
+    ]  # fmt: skip
+    if facts.rows("lexicons"):
+        lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "licence")), ""]
+    for name in ("counts", "dropped", "seeds", "versions"):
+        if facts.mapping(name):
+            rows = [[markdown(key), _cell(value)] for key, value in facts.mapping(name).items()]
+            lines += [*numbers.table([name, ""], rows), ""]
+    if facts.mapping("selection"):
+        lines += ["Selection, as it was set:", "", *fenced(_settings(facts.mapping("selection"))), ""]
+    if facts.text("recipe"):
+        lines += ["The recipe:", "", *fenced(facts.text("recipe"), "toml"), ""]
+    further = {name: value for name, value in facts.stated.items() if name not in _TOLD}
+    if further:
+        lines += ["Further facts:", "", *fenced(_settings(further)), ""]
+    return lines
+
+
+def _splitting(pairs: pl.DataFrame) -> list[str]:
+    return [
+        "## Splits", "",
+        "The split of a query is told from its normalised text (Unicode NFKC, folded case, words only): queries that "
+        "ask the same words are in one split, and no query is in two. "
+        f"{echoes(pairs)} of {pairs.height} pairs have a rewritten text that is, normalised, an original query of "
+        "another split; leave them out where that matters.", "",
+    ]  # fmt: skip
+
+
+def _uses() -> list[str]:
+    return ["## Intended use and limits", "", *(f"- {line}" for line in (*USES, *LIMITS)), ""]
+
+
+def _licences(facts: Facts) -> list[str]:
+    lines = ["## Licences", "", f"This dataset: {_cell(facts.text('licence', 'not stated'))}.", ""]
+    if facts.rows("sources"):
+        lines += [*_rows_table(facts.rows("sources"), ("name", "licence", "note")), ""]
+    else:
+        lines += ["The run does not state the licences of its sources; ask before you pass the texts on.", ""]
+    for name, what in (("citation", "Cite"), ("url", "Address"), ("version", "Version"), ("date", "Date")):
+        if facts.text(name):
+            lines += [f"{what}: {markdown(facts.text(name), 2000)}", ""]
+    return lines + ([f"By {markdown(', '.join(creators(facts)), 2000)}.", ""] if creators(facts) else [])
+
+
+def _files(splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
+    rows = [[code(file), f"the split {split}"] for split, file in splits.items()]
+    rows += [[code(file), _LAYOUTS[file.partition("/")[0]]] for file in more]
+    rows += [[code("askew.json"), "the facts of the run"], [code("croissant.json"), "metadata for machines"]]
+    load = ["from datasets import load_dataset", 'pairs = load_dataset("path/to/this/folder")']
+    check = ["sha256sum -c checksums.sha256   # the bytes", "askew verify .                   # and what must hold"]
+    return [
+        "## Files", "", *numbers.table(["file", "holds"], rows), "", *fenced("\n".join(load), "python"), "",
+        "To check that nothing was changed and that every rule of the subsets holds:", "",
+        *fenced("\n".join(check), "sh"),
+    ]  # fmt: skip
+
+
+def _rows_table(rows: list[dict[str, Any]], first: tuple[str, ...]) -> list[str]:
+    names = [*first, *sorted({name for row in rows for name in row} - set(first))]
+    cells = [[_cell(row.get(name, "not stated")) for name in names] for row in rows]
+    return numbers.table([markdown(name) for name in names], cells)
+
+
+def _settings(stated: dict[str, Any]) -> str:
+    return "\n".join(
+        f"{name} = {json.dumps(value, sort_keys=True, ensure_ascii=False)}" for name, value in stated.items()
+    )
+
+
+def _cell(value: Any) -> str:
+    """A fact in a line: names and numbers in code type, sentences as text."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return markdown(text) if " " in text or text.isalnum() else code(text)

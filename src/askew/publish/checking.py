@@ -1,0 +1,213 @@
+"""``verify``: does a released folder hold what it says, and does every rule of its subsets hold?
+
+Checksums first, then schema, rules of the subsets, splits, and whether the papers' layouts, the card and the metadata
+say the same as the Parquet rows. Whatever is wrong is one line. Nothing in the folder is run, and nothing outside it
+is read. Checksums find accidents and careless changes; they are no signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from askew.core.errors import AskewError, ConfigError, DataError
+from askew.core.fingerprint import digest_file
+from askew.publish import files, layouts, numbers
+from askew.publish.croissant import croissant_problems
+from askew.publish.facts import GROUPS, SUBSETS, Facts, read_facts
+from askew.publish.invariants import problems, unchecked
+from askew.publish.pairs import canonical
+from askew.publish.release import FORMAT, group_file, split_files
+from askew.publish.splits import SALT, check_shares, leaks, with_split
+
+
+@dataclass
+class Report:
+    """What is wrong, what could not be checked, and how much was looked at."""
+
+    folder: Path
+    wrong: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    files: int = 0
+    pairs: int = 0
+    subsets: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.wrong
+
+    def lines(self) -> list[str]:
+        """The report for a reader."""
+        subsets = ", ".join(f"{name} {count}" for name, count in self.subsets.items())
+        verdict = "all rules hold" if self.ok else f"{len(self.wrong)} problems"
+        return [
+            *self.wrong,
+            *self.notes,
+            f"{self.folder}: {self.files} files, {self.pairs} pairs ({subsets}): {verdict}",
+        ]
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What askew.json says."""
+
+    facts: Facts
+    shares: dict[str, float]
+    pairs: Any
+
+
+def verify(folder: Path) -> Report:
+    """Check a released folder."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: expected the folder of a release")
+    report = Report(folder)
+    found, refused = files.walk(folder)
+    report.files = len(found)
+    digests = {name: digest_file(path) for name, path in found.items()}
+    report.wrong += [*refused, *_checksums(found, digests)]
+    try:
+        stated = _statement(found)
+        table = _pairs(found, stated)
+    except AskewError as error:
+        return _stop(report, error)
+    _look(report, found, digests, stated, table)
+    return report
+
+
+def _stop(report: Report, error: AskewError) -> Report:
+    report.wrong.append(str(error))
+    report.notes.append("the pairs could not be read, so their rules were not checked")
+    return report
+
+
+def _checksums(found: dict[str, Path], digests: dict[str, str]) -> Iterator[str]:
+    try:
+        stated, wrong = files.read_checksums(files.read_text(found, files.CHECKSUMS))
+    except DataError as error:
+        yield str(error)
+        return
+    yield from wrong
+    yield from files.checksum_problems(stated, digests)
+
+
+def _statement(found: dict[str, Path]) -> _Stated:
+    stated = files.read_json(found, "askew.json")
+    if not isinstance(stated, dict) or stated.get("format") != FORMAT:
+        raise DataError(f"askew.json: expected the facts of a release in format {FORMAT}")
+    try:
+        shares = {str(name): float(share) for name, share in stated["split"]["shares"]}
+        salt = stated["split"]["salt"]
+    except (KeyError, TypeError, ValueError):
+        raise DataError("askew.json: expected split with salt and shares") from None
+    if salt != SALT:
+        raise DataError(f"askew.json: expected the salt {SALT}, found {salt!r}")
+    return _Stated(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
+
+
+def _pairs(found: dict[str, Path], stated: _Stated) -> pl.DataFrame:
+    """The pairs of all splits with the split they stand in."""
+    parts = [_read(found, name, stated.facts, split) for split, name in split_files(stated.shares).items()]
+    schema = parts[0].schema
+    for part, name in zip(parts, split_files(stated.shares).values(), strict=True):
+        if part.schema != schema:
+            raise DataError(f"{name}: expected the columns of the first split; found {', '.join(part.columns)}")
+    return pl.concat(parts)
+
+
+def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.DataFrame:
+    if name not in found:
+        raise DataError(f"{name}: missing")
+    try:
+        rows = pl.DataFrame(pq.read_table(pa.BufferReader(found[name].read_bytes())))
+    except (pa.ArrowException, OSError, pl.exceptions.PolarsError, ValueError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name}: cannot be read as Parquet ({first[:100]})") from None
+    try:
+        table = canonical(rows, facts)
+    except AskewError as error:
+        raise DataError(f"{name}: schema: {error}") from None
+    if table.schema != rows.schema:
+        raise DataError(f"{name}: schema: expected the columns in the order and of the types of a release")
+    return table.with_columns(pl.lit(split).alias("split"))
+
+
+def _look(
+    report: Report, found: dict[str, Path], digests: dict[str, str], stated: _Stated, table: pl.DataFrame
+) -> None:
+    report.pairs = table.height
+    report.subsets = {subset: int(table[subset].sum()) for subset in SUBSETS}
+    report.notes += unchecked(stated.facts)
+    ordered = table.sort("query_id", "variant_id", maintain_order=True)
+    facts = stated.facts
+    for check in (
+        iter(problems(ordered, facts)),
+        _splits(ordered, stated),
+        _sizes(report, stated, table),
+        *(_subset(found, ordered, facts, subset) for subset in layouts.SUBSET_FILES),
+        *(_group(found, ordered, facts, group) for group in GROUPS),
+        *(_gold(found, name) for name in found if name.startswith("repair/")),
+        _card(found, ordered, stated),
+        _croissant(found, digests, table),
+    ):
+        report.wrong += _told(check)
+
+
+def _told(check: Iterator[str]) -> Iterator[str]:
+    """What a check finds; a file that it cannot read is one more line."""
+    try:
+        yield from check
+    except DataError as error:
+        yield str(error)
+
+
+def _splits(table: pl.DataFrame, stated: _Stated) -> Iterator[str]:
+    yield from leaks(table)
+    named = with_split(table.rename({"split": "stands"}), stated.shares)
+    wrong = named.filter(pl.col("split") != pl.col("stands"))
+    if wrong.height:
+        first = wrong.row(0, named=True)
+        where = f"query {first['query_id'][:60]!r} stands in {first['stands']}, its text names {first['split']}"
+        yield f"splits: {wrong.height} of {table.height} pairs stand where their text does not name; first: {where}"
+
+
+def _sizes(report: Report, stated: _Stated, table: pl.DataFrame) -> Iterator[str]:
+    sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
+    if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
+        yield "askew.json: the numbers of pairs are not those of the Parquet rows"
+
+
+def _subset(found: dict[str, Path], table: pl.DataFrame, facts: Facts, subset: str) -> Iterator[str]:
+    name = f"json/{layouts.SUBSET_FILES[subset]}"
+    yield from layouts.entry_problems(files.read_json(found, name), layouts.entries(table, facts, subset), name)
+
+
+def _group(found: dict[str, Path], table: pl.DataFrame, facts: Facts, group: int) -> Iterator[str]:
+    name = f"tsv/{group_file(group)}"
+    yield from layouts.tsv_problems(files.read_text(found, name), layouts.group_tsv(table, facts, group), name)
+
+
+def _gold(found: dict[str, Path], name: str) -> Iterator[str]:
+    yield from layouts.gold_problems(files.read_text(found, name), name)
+
+
+def _card(found: dict[str, Path], table: pl.DataFrame, stated: _Stated) -> Iterator[str]:
+    text = files.read_text(found, "README.md")
+    for what, lines in (
+        ("counts", numbers.counts_table(table, stated.shares)),
+        ("means", numbers.means_table(table, stated.facts)),
+    ):
+        if "\n".join(lines) not in text:
+            yield f"README.md: its table of {what} is not that of the Parquet rows"
+
+
+def _croissant(found: dict[str, Path], digests: dict[str, str], table: pl.DataFrame) -> Iterator[str]:
+    columns = [name for name in table.columns if name != "split"]
+    yield from croissant_problems(files.read_json(found, "croissant.json"), digests, columns)

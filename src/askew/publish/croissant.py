@@ -1,0 +1,186 @@
+"""Croissant metadata (croissant.json): files with checksums, a record set for each split, and the RAI fields.
+
+Format 1.0, http://mlcommons.org/croissant/1.0, with the vocabulary http://mlcommons.org/croissant/RAI/1.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from askew.publish import numbers
+from askew.publish.card import LIMITS, NOT_BIAS, USES, creators, language
+from askew.publish.escape import one_line
+from askew.publish.facts import Facts
+from askew.publish.pairs import ABOUT, columns_of
+
+# The terms of the format; a term without a namespace of its own is one of schema.org.
+_TERMS = (
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format",
+    "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
+)  # fmt: skip
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS},
+    "conformsTo": "dct:conformsTo",
+}
+_FORMATS = {"parquet": "application/x-parquet", "json": "application/json", "tsv": "text/tab-separated-values"}
+_TYPES: dict[Any, str] = {
+    pl.String: "sc:Text", pl.Boolean: "sc:Boolean", pl.Float64: "sc:Float", pl.Int32: "sc:Integer",
+    pl.Int64: "sc:Integer",
+}  # fmt: skip
+
+
+def croissant(
+    pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], digests: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, Any]:
+    """The metadata; ``splits`` gives the file of each split, ``digests`` and ``sizes`` are those of all data files."""
+    found = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "name": one_line(facts.title),
+        "description": one_line(facts.description),
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
+        "license": one_line(facts.text("licence", "not stated")),
+        "inLanguage": language(facts),
+        "version": facts.text("version", "1.0.0"),
+        "distribution": [_file(name, digests[name], sizes[name]) for name in sorted(digests)],
+        "recordSet": [_records(pairs, facts, split, file) for split, file in splits.items()],
+        **_rai(pairs, facts),
+    }
+    stated = {"date": "datePublished", "url": "url", "citation": "citeAs"}
+    found |= {name: facts.text(fact) for fact, name in stated.items() if facts.text(fact)}
+    if creators(facts):
+        found["creator"] = [{"@type": "Person", "name": one_line(name)} for name in creators(facts)]
+    return found
+
+
+def _file(name: str, digest: str, size: int) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{size} B",
+        "encodingFormat": _FORMATS[name.rpartition(".")[2]],
+        "sha256": digest,
+    }
+
+
+def _records(pairs: pl.DataFrame, facts: Facts, split: str, file: str) -> dict[str, Any]:
+    about = columns_of(facts) | ABOUT
+    taken: set[str] = set()
+    fields = [
+        {
+            "@type": "cr:Field",
+            "@id": f"{split}/{_slug(name, taken)}",
+            "name": name,
+            "description": about.get(name, "a column of the run"),
+            "dataType": _TYPES[kind],
+            "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
+        }
+        for name, kind in pairs.schema.items()
+        if name != "split"
+    ]
+    rows = pairs.filter(pl.col("split") == split).height
+    return {
+        "@type": "cr:RecordSet", "@id": split, "name": split, "description": f"The {rows} pairs of the split {split}.",
+        "key": [{"@id": f"{split}/query_id"}, {"@id": f"{split}/variant_id"}], "field": fields,
+    }  # fmt: skip
+
+
+def _slug(name: str, taken: set[str]) -> str:
+    """A name that is no address to JSON-LD, once."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "column"
+    while plain in taken:
+        plain += "_"
+    taken.add(plain)
+    return plain
+
+
+def _rai(pairs: pl.DataFrame, facts: Facts) -> dict[str, Any]:
+    return {
+        "rai:dataCollection": _collection(pairs, facts),
+        "rai:dataCollectionType": "Others",
+        "rai:dataPreprocessingProtocol": _dropped(facts),
+        "rai:dataAnnotationProtocol": _annotation(facts),
+        "rai:machineAnnotationTools": [f"{name} {one_line(str(v))}" for name, v in facts.mapping("versions").items()]
+        or ["askew"],
+        "rai:dataBiases": [NOT_BIAS, *_biases(pairs, facts)],
+        "rai:dataLimitations": list(LIMITS[1:]),
+        "rai:dataUseCases": list(USES),
+        "rai:personalSensitiveInformation": _personal(pairs, facts),
+        "rai:dataReleaseMaintenancePlan": "Files are named with their SHA-256 in checksums.sha256; a changed release "
+        "is another release.",
+    }
+
+
+def _collection(pairs: pl.DataFrame, facts: Facts) -> str:
+    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in numbers.column_counts(pairs, "method"))
+    return one_line(
+        f"{pairs['query_id'].n_unique()} queries of {facts.collection}, rewritten by {methods or 'no method'}; "
+        f"originals and rewritten queries were searched with {facts.ranker}."
+    )
+
+
+def _dropped(facts: Facts) -> str:
+    reasons = "; ".join(f"{reason}: {count}" for reason, count in facts.mapping("dropped").items())
+    return one_line(f"Left out, by reason: {reasons}." if reasons else "The run states nothing that was left out.")
+
+
+def _annotation(facts: Facts) -> str:
+    measures = "; ".join(f"{one.name} = {one.signature} ({one.direction.value} is better)" for one in facts.measures)
+    lexicons = "; ".join(str(row.get("id", "not named")) for row in facts.rows("lexicons")) or "none stated"
+    how = "Computed from judgements of the collection and words of lexicons."
+    return one_line(f"{how} Measures: {measures}. Lexicons: {lexicons}.")
+
+
+def _biases(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    for name, (n, value) in numbers.original_means(pairs, facts).items():
+        yield one_line(f"{name} of the original queries: mean {numbers.shown(value)} (n = {n}).")
+    fair = pairs.filter("fair")
+    for one in facts.measures:
+        found = numbers.means(fair, one.name)
+        old, new = numbers.shown(found.old), numbers.shown(found.new)
+        yield one_line(f"{one.name} of the Fair pairs: mean {old} before, {new} after (n = {found.n}).")
+
+
+def _personal(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    texts, mails, digits = numbers.personal_marks(pairs)
+    known = {*columns_of(facts), "doc_id", "split"}
+    others = [name for name in pairs.columns if name not in known]
+    lines = [
+        f"Query texts may name people. Of {texts} different texts, {mails} look like they hold an address for mail and "
+        f"{digits} hold seven digits or more in a row; no other search for personal information was made.",
+        "No group of a user is known or guessed; the groups of the measures are those that documents mention.",
+    ]
+    if others:
+        lines.append(one_line(f"Columns that the run added, to be looked at before the texts are passed on: {others}."))
+    return lines
+
+
+def croissant_problems(found: Any, digests: Mapping[str, str], columns: list[str]) -> Iterator[str]:
+    """One line for each way in which the metadata does not tell of the files and columns that are there."""
+    try:
+        files = {one["contentUrl"]: one["sha256"] for one in found["distribution"]}
+        fields = [[field["name"] for field in records["field"]] for records in found["recordSet"]]
+    except (KeyError, TypeError):
+        yield "croissant.json: expected distribution and recordSet as in a release"
+        return
+    wrong = sorted(str(name)[:60] for name, digest in files.items() if digests.get(name) != digest)
+    if wrong:
+        yield f"croissant.json: {len(wrong)} files have another SHA-256 or are missing; first: {wrong[0]!r}"
+    if not fields or any(names != columns for names in fields):
+        yield "croissant.json: the fields of a record set are not the columns of the Parquet files"

@@ -1,0 +1,162 @@
+"""Files of a release: a folder that appears whole, its checksums, and reading one that may be hostile.
+
+Nothing outside the folder is read: names come from walking it, links are refused and not followed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from askew.core.errors import ConfigError, DataError
+
+CHECKSUMS = "checksums.sha256"
+_LINE = re.compile(r"([0-9a-f]{64})  (\S(?:.*\S)?)")
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to write to, which becomes ``out`` when all went well and disappears when not."""
+    refuse_full(out)
+    target = out.resolve()
+    temporary = target.parent / f".writing-{secrets.token_hex(4)}-{target.name}"
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        _flush(temporary)
+        try:
+            temporary.rename(target)
+        except OSError:
+            refuse_full(target)
+            raise
+        _sync(target.parent)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def refuse_full(out: Path) -> None:
+    """A release never goes where something is already."""
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise ConfigError(f"{out}: expected a new or an empty folder, found something there; give another one")
+
+
+def _flush(folder: Path) -> None:
+    for root, _, names in os.walk(folder):
+        for name in names:
+            _sync(Path(root) / name)
+        _sync(Path(root))
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write(folder: Path, name: str, data: bytes | str) -> None:
+    """Write a file of the release."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
+    """The plain files of a folder by their names in it, and a line for whatever else is there."""
+    found: dict[str, Path] = {}
+    refused: list[str] = []
+    waiting = [("", folder)]
+    while waiting:
+        prefix, place = waiting.pop()
+        with os.scandir(place) as listing:
+            for item in listing:
+                name = f"{prefix}{item.name}"
+                if item.is_symlink():
+                    refused.append(f"files: {name!r} is a link; links are not followed")
+                elif item.is_dir(follow_symlinks=False):
+                    waiting.append((f"{name}/", Path(item.path)))
+                elif item.is_file(follow_symlinks=False):
+                    found[name] = Path(item.path)
+                else:
+                    refused.append(f"files: {name!r} is not a plain file")
+    return dict(sorted(found.items())), sorted(refused)
+
+
+def checksum_text(digests: Mapping[str, str]) -> str:
+    """The file that ``sha256sum -c`` reads, sorted by name."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+
+
+def read_checksums(text: str) -> tuple[dict[str, str], list[str]]:
+    """Digests by name, and a line for what is wrong; a name that leads out of the folder is wrong."""
+    found: dict[str, str] = {}
+    wrong: list[str] = []
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            wrong.append(f"{CHECKSUMS}, line {number}: expected a SHA-256, two blanks and a name")
+        elif not _inside(match[2]):
+            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} is no path inside the folder")
+        elif match[2] in found:
+            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} is there twice")
+        else:
+            found[match[2]] = match[1]
+    return found, wrong
+
+
+def _inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    plain = "\\" not in name and ":" not in name and name.isprintable() and str(path) == name
+    return plain and not path.is_absolute() and ".." not in path.parts
+
+
+def checksum_problems(stated: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    """Missing, extra and altered files, each by its name."""
+    for name in sorted(stated.keys() | found.keys() - {CHECKSUMS}):
+        if name not in found:
+            yield f"checksums: {name!r} is missing"
+        elif name not in stated:
+            yield f"checksums: {name!r} is extra; {CHECKSUMS} does not name it"
+        elif stated[name] != found[name]:
+            yield f"checksums: {name!r} was altered; its SHA-256 is not the stated one"
+
+
+def read_text(files: Mapping[str, Path], name: str) -> str:
+    """The text of a file of the release."""
+    if name not in files:
+        raise DataError(f"{name}: missing")
+    try:
+        return files[name].read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{name}: cannot be read as UTF-8 text ({type(error).__name__})") from None
+
+
+def read_json(files: Mapping[str, Path], name: str) -> Any:
+    """The value of a JSON file; a key that is there twice is an error."""
+    text = read_text(files, name)
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name}: not the JSON of a release ({first[:100]})") from None
+
+
+def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(items)
+    if len(found) != len(items):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON number")

@@ -1,0 +1,104 @@
+"""Every number of a card, computed from the pairs; none is typed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from askew.publish.escape import code
+from askew.publish.facts import GROUPS, SUBSETS, Facts
+
+_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+_DIGITS = re.compile(r"(?:\d[ -]?){7,}")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The means of one measure over the pairs that have it."""
+
+    n: int
+    old: float
+    new: float
+    gain: float
+
+
+def mean(values: pl.Series) -> float:
+    """The mean, summed exactly: the same on every machine. NaN where there is nothing."""
+    known = values.drop_nulls()
+    return math.fsum(known) / len(known) if len(known) else math.nan
+
+
+def means(pairs: pl.DataFrame, measure: str) -> Mean:
+    """The means of a measure."""
+    known = pairs.filter(pl.col(f"gain:{measure}").is_not_null())
+    return Mean(known.height, *(mean(known[f"{kind}:{measure}"]) for kind in ("old", "new", "gain")))
+
+
+def original_means(pairs: pl.DataFrame, facts: Facts) -> dict[str, tuple[int, float]]:
+    """For each measure, how many original queries have a value and their mean; each query counts once."""
+    queries = pairs.unique("query_id", keep="first", maintain_order=True)
+    columns = {one.name: queries[f"old:{one.name}"].drop_nulls() for one in facts.measures}
+    return {name: (len(values), mean(values)) for name, values in columns.items()}
+
+
+def subsets_of(pairs: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The pairs of each subset by the name that readers see, all of them first."""
+    return {"all": pairs, **{name.capitalize(): pairs.filter(name) for name in SUBSETS}}
+
+
+def counts_table(pairs: pl.DataFrame, splits: Iterable[str]) -> list[str]:
+    """Pairs and queries of each subset, by split and by group of the query."""
+    names = list(splits)
+    rows = []
+    for name, part in subsets_of(pairs).items():
+        by_split = [part.filter(pl.col("split") == split).height for split in names]
+        by_group = [part.filter(pl.col("group") == group).height for group in GROUPS]
+        rows.append([name, part.height, part["query_id"].n_unique(), *by_split, *by_group])
+    return table(["subset", "pairs", "queries", *names, *(f"group {group}" for group in GROUPS)], rows)
+
+
+def means_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    """Mean old and new value and gain of each measure in each subset, with n."""
+    rows = []
+    for name, part in subsets_of(pairs).items():
+        for one in facts.measures:
+            found = means(part, one.name)
+            rows.append([name, code(one.name), found.n, *map(shown, (found.old, found.new, found.gain))])
+    return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
+
+
+def column_counts(pairs: pl.DataFrame, column: str) -> list[tuple[str, int, int]]:
+    """Each value of a column with its pairs and its Fair pairs, most frequent first."""
+    found = pairs.group_by(column).agg(pl.len().alias("n"), pl.col("fair").sum().alias("fair"))
+    return [(str(value), n, fair) for value, n, fair in found.sort("n", column, descending=[True, False]).iter_rows()]
+
+
+def personal_marks(pairs: pl.DataFrame) -> tuple[int, int, int]:
+    """How many different texts there are, and how many of them hold an address for mail or seven digits in a row."""
+    texts = pl.concat([pairs["original_text"], pairs["text"].alias("original_text")]).unique().to_list()
+    return (
+        len(texts),
+        sum(bool(_MAIL.search(text)) for text in texts),
+        sum(bool(_DIGITS.search(text)) for text in texts),
+    )
+
+
+def size_category(rows: int) -> str:
+    """The size as Hugging Face names it."""
+    names = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"]
+    return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
+
+
+def shown(value: float) -> str:
+    """A number for a reader; a dash where there is none."""
+    return "-" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of a Markdown table. The cells are escaped already."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(map(str, line)) + " |" for line in lines]

@@ -1,0 +1,144 @@
+"""The table of pairs: which columns it has, in which order and of which types.
+
+One row is one pair: a query as it was first asked (``original_text``) and another way to ask it (``text``). For each
+measure ``M`` there are three columns, ``old:M``, ``new:M`` and ``gain:M``; a gain is positive where new is better. A
+value that could not be measured is null in all that depends on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from askew.core.errors import ConfigError, DataError
+from askew.publish.facts import GROUPS, SUBSETS, Facts
+
+TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
+KINDS = {
+    "old": "the value of the original query",
+    "new": "the value of the rewritten query",
+    "gain": "how much better new is than old",
+}
+ABOUT = {
+    "query_id": "the query, as its collection names it",
+    "variant_id": "the rewritten query; unique within its query",
+    "original_text": "the query as it was first asked",
+    "text": "the rewritten query",
+    "method": "what made the rewritten query",
+    "doc_id": "the document it was made from, if any",
+    "group": "of the query: 1 effective without lean, 2 effective with lean, 3 not effective without lean, 4 neither",
+    "label": "the label of the selection",
+    "outcome": "what became of effectiveness and lean, by name",
+    "score": "the score of the selection; larger is better",
+    "optimal": "in the subset Optimal",
+    "effective": "in the subset Effective",
+    "fair": "in the subset Fair (Optimal and Effective together)",
+    "negative": "a negative sample",
+}
+_FIRST = ("query_id", "variant_id", "original_text", "text", "method")
+_ROW_GROUP = 1 << 16
+_PLAIN = (pl.String, pl.Boolean)
+_NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+
+
+def columns_of(facts: Facts) -> dict[str, str]:
+    """The columns that every release with these facts has, with their meaning, ``doc_id`` left out."""
+    about = {name: text for name, text in ABOUT.items() if name != "doc_id"}
+    return about | {f"{kind}:{one.name}": KINDS[kind] for one in facts.measures for kind in KINDS}
+
+
+def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """The pairs with the columns in order, of one type each, sorted by query and variant."""
+    _check_columns(pairs, facts)
+    named = ["doc_id"] if "doc_id" in pairs.columns else []
+    known = [*_FIRST, *named, *(name for name in columns_of(facts) if name not in _FIRST)]
+    others = [name for name in pairs.columns if name not in known]
+    typed = pairs.select(_typed(pairs, name) for name in [*known, *others])
+    _check_values(typed, [name for name in columns_of(facts) if ":" not in name])
+    return typed.sort("query_id", "variant_id", maintain_order=True)
+
+
+def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
+    missing = [name for name in columns_of(facts) if name not in pairs.columns]
+    if missing:
+        raise DataError(
+            f"pairs: expected the column {missing[0]!r} (missing: {len(missing)}); found {', '.join(pairs.columns)}"
+        )
+    if "split" in pairs.columns:
+        raise DataError("pairs: the column 'split' is set by publish; leave it out")
+    stated = {one.name for one in facts.measures}
+    for name in pairs.columns:
+        kind, colon, measure = name.partition(":")
+        if colon and kind in KINDS and measure not in stated:
+            raise ConfigError(f"facts, measures: expected {measure!r}, for the pairs have the column {name!r}")
+
+
+def _typed(pairs: pl.DataFrame, name: str) -> pl.Expr:
+    found = pairs.schema[name]
+    column, integer = pl.col(name), found.is_integer()
+    if name in TEXTS or name == "doc_id":
+        right, expr = found.base_type() in _NAMES, column.cast(pl.String)
+    elif name in SUBSETS:
+        right, expr = found == pl.Boolean, column
+    elif name == "score" or name.partition(":")[0] in KINDS:
+        right, expr = found.is_numeric() or found == pl.Null, column.cast(pl.Float64).fill_nan(None)
+    elif name == "group":
+        right, expr = integer, column.cast(pl.Int32, strict=False)
+    elif name == "label":
+        right, expr = integer or found == pl.String, column.cast(pl.Int64) if integer else column
+    else:
+        right, expr = found in _PLAIN or found.is_numeric(), _other(name, found)
+    if not right:
+        raise DataError(f"pairs, column {name!r}: its type {found} does not fit; see askew.publish.pairs")
+    return expr
+
+
+def _other(name: str, found: pl.DataType) -> pl.Expr:
+    """A column that we do not know: kept, in the widest type of its kind."""
+    if found in _PLAIN:
+        return pl.col(name)
+    return pl.col(name).cast(pl.Int64 if found.is_integer() else pl.Float64)
+
+
+def _check_values(pairs: pl.DataFrame, needed: list[str]) -> None:
+    for name in needed:
+        empty = pairs[name].null_count()
+        if empty:
+            raise DataError(f"pairs, column {name!r}: expected a value in every row, found {empty} rows without one")
+    for name in TEXTS:
+        empty = int((pairs[name].str.strip_chars() == "").sum())
+        if empty:
+            raise DataError(f"pairs, column {name!r}: expected a text in every row, found {empty} empty ones")
+    numbers = pairs.select(pl.selectors.float().is_infinite().any())
+    infinite = [name for name in numbers.columns if numbers[name][0]]
+    if infinite:
+        raise DataError(f"pairs, column {infinite[0]!r}: expected finite numbers")
+    wrong = pairs.filter(~pl.col("group").is_in(GROUPS))
+    if wrong.height:
+        raise DataError(f"pairs, column 'group': expected 1 to 4, found {wrong['group'][0]}")
+
+
+def parquet_bytes(pairs: pl.DataFrame) -> bytes:
+    """One Parquet file; the same rows give the same bytes under the same pyarrow."""
+    table, sink = _arrow(pairs), pa.BufferOutputStream()
+    # Without the stored Arrow schema, large_string and string are one type in the file.
+    with pq.ParquetWriter(
+        sink, table.schema, version="2.6", data_page_version="1.0", compression="zstd", compression_level=3,
+        use_dictionary=True, write_statistics=True, write_page_checksum=True, store_schema=False,
+    ) as writer:  # fmt: skip
+        # The package datasets stops at a row group without rows, and reads a file without row groups.
+        if table.num_rows:
+            writer.write_table(table, row_group_size=_ROW_GROUP)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _arrow(pairs: pl.DataFrame) -> pa.Table:
+    types: dict[Any, Any] = {
+        pl.String: pa.large_string(), pl.Boolean: pa.bool_(), pl.Float64: pa.float64(), pl.Int32: pa.int32(),
+        pl.Int64: pa.int64(),
+    }  # fmt: skip
+    schema = pa.schema([(name, types[kind]) for name, kind in pairs.schema.items()])
+    return pairs.rechunk().to_arrow().cast(schema).combine_chunks().replace_schema_metadata(None)

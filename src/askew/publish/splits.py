@@ -1,0 +1,75 @@
+"""Training, development and test parts, by query and leakage-checked.
+
+The part of a query is told from its normalised text, not from its id: two queries that ask the same words go together,
+whatever they are called. A text is normalised by Unicode NFKC, case folding and keeping its words only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from askew.core.errors import ConfigError
+from askew.core.split import SHARES, part_of
+from askew.core.text import word
+
+SALT = "askew-1"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+
+
+def normal(text: str) -> str:
+    """The words of a text, so that two texts which differ in case, blanks or punctuation only are one."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(word(folded)) or " ".join(folded.split())
+
+
+def check_shares(shares: Mapping[str, float] | None) -> dict[str, float]:
+    """The shares by the names of the parts, which become names of files."""
+    parts = dict(SHARES if shares is None else shares)
+    for name in parts:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ConfigError(f"shares: expected names of small letters and digits such as train, found {name!r}")
+    part_of("", parts, SALT)
+    return parts
+
+
+def with_split(pairs: pl.DataFrame, shares: Mapping[str, float]) -> pl.DataFrame:
+    """The pairs with the column ``split``."""
+    texts = pairs["original_text"].unique()
+    parts = pl.Series("split", [part_of(normal(text), shares, SALT) for text in texts], pl.String)
+    return pairs.join(pl.DataFrame([texts, parts]), on="original_text", how="left", maintain_order="left")
+
+
+def normals(texts: pl.Series) -> pl.Series:
+    """The normalised form of each text; each different text is normalised once."""
+    unique = texts.unique()
+    lookup = pl.DataFrame([unique.alias("text"), pl.Series("normal", map(normal, unique), pl.String)])
+    return pl.DataFrame([texts.alias("text")]).join(lookup, on="text", how="left", maintain_order="left")["normal"]
+
+
+def echoes(pairs: pl.DataFrame) -> int:
+    """How many pairs have a rewritten text that is, normalised, an original query of another part."""
+    own = pairs.select(normals(pairs["text"]).alias("normal"), "split")
+    originals = pairs.select(normals(pairs["original_text"]).alias("normal"), pl.col("split").alias("other")).unique()
+    # A normalised original stands in one part only, so the join adds no rows.
+    return own.join(originals, on="normal").filter(pl.col("split") != pl.col("other")).height
+
+
+def several(pairs: pl.DataFrame, key: str) -> pl.DataFrame:
+    """The values of a column that stand in more than one part, with their parts."""
+    parts = pairs.group_by(key).agg(pl.col("split").unique().sort())
+    return parts.filter(pl.col("split").list.len() > 1).sort(key)
+
+
+def leaks(pairs: pl.DataFrame) -> Iterable[str]:
+    """One line for each kind of leakage between the parts."""
+    named = pairs.select("query_id", "split", normals(pairs["original_text"]).alias("normal"))
+    for key, what in (("query_id", "query ids"), ("normal", "normalised original texts")):
+        found = several(named, key)
+        if found.height:
+            first = found.row(0, named=True)
+            shown = f"{str(first[key])[:60]!r} in {', '.join(first['split'])}"
+            yield f"splits: {found.height} {what} stand in more than one split; first: {shown}"

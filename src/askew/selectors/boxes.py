@@ -1,0 +1,226 @@
+"""RePair: boxes of refined queries by criteria, its aggregated tables under their published names, hard queries.
+
+A box holds the pairs whose best candidate meets a criterion on the refined and the original score:
+
+``gold``      ``refined >= original and refined > 0``, as the distributed files have it (ties are in)
+``platinum``  ``refined > original``
+``diamond``   ``refined > original and refined == 1``
+``eq1``       ``refined > original``: Eq. 1 of the paper, which is strict where the distributed gold is not
+
+and any other that users write (``askew.selectors.expression``). As published, only the best candidate of a query is
+tested; ``every`` tests all of them.
+
+Aggregated tables have the columns ``qid order query r.m``: the original with order -1, then the candidates with order
+pred.i (i counts a query's candidates in the order they were made, from 0), best value first, ties in that order.
+
+Deviations from the published code: texts stay as they are (its cleaning deletes quotes and sometimes a letter), and a
+missing value is counted and left out unless ``missing="zero"``, which is what the code does. A candidate in the
+original's words is accepted there; here that is the setting ``keep_same``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.measure import Direction
+from askew.core.outcome import check_tolerance
+from askew.core.ranking import Floats
+from askew.selectors.expression import Criterion
+from askew.selectors.pairs import (
+    UNSCORED,
+    UNSCORED_ORIGINAL,
+    Pairs,
+    best_rows,
+    check_scored,
+    make_pairs,
+    numbers,
+    split,
+)
+from askew.selectors.settings import find_columns, measure_texts, one_measure, one_of, parts
+
+CRITERIA = {
+    "gold": "refined >= original and refined > 0",
+    "platinum": "refined > original",
+    "diamond": "refined > original and refined == 1",
+    "eq1": "refined > original",
+}
+MISSING = ("drop", "zero")
+ORIGINAL_ORDER = "-1"
+_BOX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_FILE_PART = re.compile(r"[^\x00-\x1f/\\]+")
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """An aggregated table, and the count of what it leaves out by reason."""
+
+    table: pl.DataFrame
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def read_boxes(text: str) -> dict[str, Criterion]:
+    """Read ``gold; close: refined >= 0.9 * original``: criteria of this module by name, or one's own."""
+    found = {}
+    for name, written in parts(text, "boxes").items():
+        if not _BOX_NAME.fullmatch(name):
+            raise ConfigError(f"boxes: expected a name of letters, digits and underscores, found {name!r}")
+        if not written and name not in CRITERIA:
+            raise UnknownName("box", name, CRITERIA, "boxes; others are written 'name: criterion'")
+        found[name] = Criterion.parse(written or CRITERIA[name])
+    return found
+
+
+def agg_name(queries: str, ranker: str, measure: str, kind: str = "gold") -> str:
+    """The published file name, ``Q.r.m.agg.gold.tsv``."""
+    for part in (queries, ranker, measure, kind):
+        if not _FILE_PART.fullmatch(part):
+            raise ConfigError(f"file name: expected text without '/' and control characters, found {part!r}")
+    return f"{queries}.{ranker}.{measure}.agg.{kind}.tsv"
+
+
+def agg_all(
+    scored: pl.DataFrame, measure: str, ranker: str, direction: Direction = Direction.UP, missing: str = "drop"
+) -> Aggregated:
+    """``agg.all``: every original and every candidate, whatever its words, queries in the order of their originals."""
+    one_of(missing, MISSING, "missing")
+    check_scored(scored, [measure], {measure: direction})
+    originals, variants, query = split(scored)
+    before, after = (_filled(numbers(table, measure), missing) for table in (originals, variants))
+    order = pl.Series(query).to_frame("q").select(pl.int_range(pl.len()).over("q")).to_series()
+    values = np.r_[before, after]
+    rows = pl.DataFrame({
+        "qid": pl.concat([originals.get_column("query_id"), variants.get_column("query_id")]),
+        "order": pl.concat([pl.repeat(ORIGINAL_ORDER, len(before), eager=True), "pred." + order.cast(pl.String)]),
+        "query": pl.concat([originals.get_column("text"), variants.get_column("text")]),
+        f"{ranker}.{measure}": values,
+    })  # fmt: skip
+    number = np.r_[np.arange(len(before)), query]
+    is_candidate = np.arange(len(rows)) >= len(before)
+    lost, blank = np.isnan(before)[number], np.isnan(values)
+    ranks = np.lexsort((-direction.gain(np.zeros_like(values), values), is_candidate, number))
+    kept = ranks[~(lost | blank)[ranks]]
+    counts = {UNSCORED_ORIGINAL: int(lost.sum()), UNSCORED: int((blank & ~lost).sum())}
+    return Aggregated(rows[kept], Counter({reason: count for reason, count in counts.items() if count}))
+
+
+def _filled(values: Floats, missing: str) -> Floats:
+    return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
+
+
+def agg_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> pl.DataFrame:
+    """``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion."""
+    rule = criterion if isinstance(criterion, Criterion) else Criterion.parse(CRITERIA.get(criterion, criterion))
+    is_original, values, original = _read(table)
+    return table.filter(pl.Series(is_original | rule.met(values, original)))
+
+
+def hard_queries(table: pl.DataFrame, direction: Direction = Direction.UP) -> pl.DataFrame:
+    """The queries of ``agg.all`` whose original is strictly better than its best candidate, as RePair retries them.
+
+    Columns qid, query, value, query_, value_. A query without candidates is not among them.
+    """
+    best = best_candidates(table)
+    worse = direction.gain(best.get_column("value").to_numpy(), best.get_column("value_").to_numpy()) < 0
+    return best.filter(pl.Series(worse))
+
+
+def nothing_improved(table: pl.DataFrame, direction: Direction = Direction.UP) -> pl.DataFrame:
+    """The queries of ``agg.all`` none of whose candidates is strictly better, ties and queries without any included."""
+    best = best_candidates(table)
+    better = direction.gain(best.get_column("value").to_numpy(), best.get_column("value_").to_numpy()) > 0
+    improved = best.filter(pl.Series(better)).get_column("qid")
+    originals = table.filter(pl.col("order") == ORIGINAL_ORDER)
+    return originals.filter(~pl.col("qid").is_in(improved.implode())).select("qid", "query", value=table.columns[-1])
+
+
+def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
+    """The first candidate of each query of ``agg.all`` beside its original: qid, query, value, query_, value_."""
+    is_original, values, _ = _read(table)
+    second = np.flatnonzero(~is_original & np.r_[False, is_original[:-1]])
+    first, found = table[second - 1], table[second]
+    return pl.DataFrame({
+        "qid": first.get_column("qid"),
+        "query": first.get_column("query"),
+        "value": values[second - 1],
+        "query_": found.get_column("query"),
+        "value_": values[second],
+    })  # fmt: skip
+
+
+def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
+    """Where the originals are, all values, and beside each the value of its original."""
+    is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
+    if len(table) and not is_original[0]:
+        raise DataError(f"aggregated table: expected an original (order -1) first, found {table.row(0)}")
+    values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()
+    return is_original, values, values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]
+
+
+def box_table(selected: pl.DataFrame, box: str, measure: str) -> pl.DataFrame:
+    """A box as published (without its header): qid, query, value, query_, value_."""
+    return selected.filter(pl.col(box)).select(
+        qid="query_id", query="original_text", value=f"old_{measure}", query_="text", value_=f"new_{measure}"
+    )
+
+
+class Boxes:
+    """RePair's gold, platinum and diamond boxes, and any written as criteria (a column for each)."""
+
+    name = "boxes"
+
+    def __init__(
+        self,
+        measure: str = "RR@10",
+        boxes: str = "gold; platinum; diamond",
+        bias: str = "",
+        every: bool = False,
+        keep_same: bool = False,
+        missing: str = "drop",
+        tolerance: float = 0.0,
+    ) -> None:
+        self._measure, self._boxes = one_measure(measure, "measure"), read_boxes(boxes)
+        self._bias = measure_texts(bias, "bias") if bias.strip() else ()
+        self._every, self._keep_same = every, keep_same
+        self._missing, self._tolerance = one_of(missing, MISSING, "missing"), check_tolerance(tolerance)
+
+    @property
+    def subsets(self) -> tuple[str, ...]:
+        """The names of the boxes."""
+        return tuple(self._boxes)
+
+    def settings(self) -> Mapping[str, Any]:
+        """All that the selection depends on besides the scores. ``bias`` and ``tolerance`` are for the outcome only."""
+        return {
+            "measure": self._measure, "boxes": {name: box.text for name, box in self._boxes.items()},
+            "bias": list(self._bias), "every": self._every, "keep_same": self._keep_same,
+            "missing": self._missing, "tolerance": self._tolerance,
+        }  # fmt: skip
+
+    def measures(self) -> tuple[str, ...]:
+        """The measures it selects by, and those of the outcome."""
+        return (self._measure, *self._bias)
+
+    def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+        """The pairs with ``is_best`` (the best candidate of its query) and a column for each box."""
+        return self.select_counted(scored, directions).table
+
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+        """As ``select``, with the count of what was left out."""
+        measure, *bias = find_columns(self.measures(), directions, self.name)
+        if self._missing == "zero":
+            scored = scored.with_columns(pl.col(measure).cast(pl.Float64).fill_null(0.0).fill_nan(0.0))
+        pairs = make_pairs(scored, directions, (measure,), bias, self._tolerance, self._keep_same, (measure,))
+        old, new = pairs.values(f"old_{measure}"), pairs.values(f"new_{measure}")
+        # What a score is worth on its own: two of them compare as their gains over zero do, without rounding.
+        worth = directions[measure].gain(np.zeros_like(new), new)
+        best = best_rows(pairs.query, pairs.queries, [worth], np.ones(len(new), np.bool_))
+        tested = np.ones(len(new), np.bool_) if self._every else best
+        return pairs.with_columns(is_best=best, **{n: box.met(new, old) & tested for n, box in self._boxes.items()})

@@ -1,0 +1,186 @@
+"""Choices without weights: the Pareto front of each query, the epsilon-constraint, and what helps several rankers.
+
+Only the named measures choose; all others in the table are carried along, so that a bias measure can be held out and
+reported on pairs that it had no part in choosing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Direction
+from askew.core.outcome import UNKNOWN_SIGN, check_tolerance, joint_signs
+from askew.core.ranking import Floats, Ints
+from askew.selectors.pairs import Pairs, best_rows, make_pairs
+from askew.selectors.settings import find_columns, finite, one_measure, one_of
+
+
+def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:
+    """Which rows no other row of their query dominates: none is at least as good in both gains and better in one.
+
+    Equal points stay or go together.
+    """
+    order = np.lexsort((-bias, -effectiveness, query))
+    query, effectiveness, bias = query[order], effectiveness[order], bias[order]
+    if not len(query):
+        return np.zeros(0, np.bool_)
+    new_query = np.r_[True, query[1:] != query[:-1]]
+    # The head of a run of equal effectiveness has the highest bias gain of the run.
+    head = new_query | np.r_[True, effectiveness[1:] != effectiveness[:-1]]
+    highest = _highest_so_far(bias, new_query)
+    undominated = new_query | (bias > np.r_[-np.inf, highest[:-1]])
+    at = np.flatnonzero(head)[np.cumsum(head) - 1]
+    front = np.zeros(len(query), np.bool_)
+    front[order] = undominated[at] & (bias == bias[at])
+    return front
+
+
+def _highest_so_far(values: Floats, starts: Any) -> Floats:
+    """The running maximum, which begins anew at each start."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    # Ranks of a later segment are lifted above all earlier ones, so that one running maximum serves for all.
+    lift = (np.cumsum(starts) - 1) * len(distinct)
+    return np.asarray(distinct[np.maximum.accumulate(rank + lift) - lift])
+
+
+def epsilon_best(
+    query: Ints, queries: int, effectiveness: Floats, bias: Floats, epsilon: float, eligible: Any = True
+) -> Any:
+    """The row of each query with the highest bias gain that loses no more effectiveness than epsilon.
+
+    Ties go to the higher effectiveness gain, then to the first row.
+    """
+    return best_rows(query, queries, [bias, effectiveness], (effectiveness >= -epsilon) & eligible)
+
+
+def dominated_by_original(effectiveness: Floats, bias: Floats) -> Any:
+    """Where it would have been better to leave the query as it was."""
+    return (effectiveness <= 0) & (bias <= 0) & ((effectiveness < 0) | (bias < 0))
+
+
+def robust(
+    tables: Mapping[str, pl.DataFrame], measures: Sequence[str], strict: str = "any", tolerance: float = 0.0
+) -> pl.DataFrame:
+    """Which variants help under several rankers at once; ``tables`` are the pairs under each ranker.
+
+    One row per variant of any table: ``query_id``, ``variant_id``, ``rankers`` (in how many tables it is scored),
+    ``better``, ``same`` and ``worse`` (under how many of them), and ``robust``: scored under all rankers, worse under
+    none, and better under one or more (``strict="any"``) or under all (``"all"``). Under a ranker a variant is better
+    when one of the measures is better and none is worse.
+    """
+    one_of(strict, ("any", "all"), "strict")
+    if len(tables) < 2:
+        raise ConfigError(f"robust: expected the pairs of two rankers or more, found {len(tables)}")
+    stacked = pl.concat([_signs_of(name, table, measures, tolerance) for name, table in tables.items()])
+    sign = pl.col("sign")
+    counted = stacked.group_by("query_id", "variant_id", maintain_order=True).agg(
+        pl.len().alias("rankers"),
+        *((sign == value).sum().alias(name) for name, value in (("better", 1), ("same", 0), ("worse", -1))),
+    )
+    helped = pl.col("better") >= (len(tables) if strict == "all" else 1)
+    return counted.with_columns(robust=(pl.col("rankers") == len(tables)) & (pl.col("worse") == 0) & helped)
+
+
+def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], tolerance: float) -> pl.DataFrame:
+    names = [f"gain_{measure}" for measure in measures]
+    missing = [name for name in ("query_id", "variant_id", *names) if name not in table.columns]
+    if missing:
+        raise DataError(f"robust: expected a column {missing[0]!r} in the pairs of {ranker!r}, found none")
+    found = table.select("query_id", "variant_id")
+    if found.is_duplicated().any():
+        row = found.filter(found.is_duplicated()).row(0)
+        raise DataError(f"robust: expected each variant once in the pairs of {ranker!r}, found {row} twice")
+    sign = joint_signs([table.get_column(name).to_numpy() for name in names], tolerance)
+    return found.with_columns(sign=pl.Series(sign)).filter(pl.col("sign") != UNKNOWN_SIGN)
+
+
+class Pareto:
+    """The variants of each query that no other beats in both effectiveness and bias (column ``front``)."""
+
+    name = "pareto"
+    subsets = ("front",)
+
+    def __init__(
+        self, effectiveness: str = "RR@10", bias: str = "ARaB(tf)@10", against_original: bool = True,
+        tolerance: float = 0.0,
+    ) -> None:  # fmt: skip
+        self._effectiveness, self._bias = one_measure(effectiveness, "effectiveness"), one_measure(bias, "bias")
+        self._against_original, self._tolerance = against_original, check_tolerance(tolerance)
+
+    def settings(self) -> Mapping[str, Any]:
+        """All that the selection depends on besides the scores. ``tolerance`` is for the outcome only."""
+        return {
+            "effectiveness": self._effectiveness, "bias": self._bias,
+            "against_original": self._against_original, "tolerance": self._tolerance,
+        }  # fmt: skip
+
+    def measures(self) -> tuple[str, ...]:
+        """The measures it selects by."""
+        return self._effectiveness, self._bias
+
+    def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+        """The pairs with the column ``front``."""
+        return self.select_counted(scored, directions).table
+
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+        """As ``select``, with the count of what was left out."""
+        pairs, effectiveness, bias = _two_gains(self, scored, directions, self._tolerance)
+        front = pareto_front(pairs.query, effectiveness, bias)
+        if self._against_original:
+            # What the original dominates drops out; whoever such a variant dominates, the original dominates too.
+            front &= ~dominated_by_original(effectiveness, bias)
+        return pairs.with_columns(front=front)
+
+
+class Epsilon:
+    """The variant of each query that leans least among those that lose at most epsilon effectiveness (``is_best``)."""
+
+    name = "epsilon"
+    subsets = ("is_best",)
+
+    def __init__(
+        self, effectiveness: str = "RR@10", bias: str = "ARaB(tf)@10", epsilon: float = 0.0,
+        against_original: bool = True, tolerance: float = 0.0,
+    ) -> None:  # fmt: skip
+        self._effectiveness, self._bias = one_measure(effectiveness, "effectiveness"), one_measure(bias, "bias")
+        self._epsilon = finite(epsilon, "epsilon", 0.0)
+        self._against_original, self._tolerance = against_original, check_tolerance(tolerance)
+
+    def settings(self) -> Mapping[str, Any]:
+        """All that the selection depends on besides the scores. ``tolerance`` is for the outcome only."""
+        return {
+            "effectiveness": self._effectiveness, "bias": self._bias, "epsilon": self._epsilon,
+            "against_original": self._against_original, "tolerance": self._tolerance,
+        }  # fmt: skip
+
+    def measures(self) -> tuple[str, ...]:
+        """The measures it selects by."""
+        return self._effectiveness, self._bias
+
+    def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+        """The pairs with the column ``is_best``."""
+        return self.select_counted(scored, directions).table
+
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+        """As ``select``, with the count of what was left out."""
+        pairs, effectiveness, bias = _two_gains(self, scored, directions, self._tolerance)
+        # The original is a choice as well: it gains nothing and loses nothing, and is left only for less lean, or for
+        # the same lean and more effectiveness.
+        improves = (bias > 0) | ((bias == 0) & (effectiveness > 0))
+        eligible = improves if self._against_original else np.ones(len(bias), np.bool_)
+        return pairs.with_columns(
+            is_best=epsilon_best(pairs.query, pairs.queries, effectiveness, bias, self._epsilon, eligible)
+        )
+
+
+def _two_gains(
+    selector: Pareto | Epsilon, scored: pl.DataFrame, directions: Mapping[str, Direction], tolerance: float
+) -> tuple[Pairs, Floats, Floats]:
+    effectiveness, bias = find_columns(selector.measures(), directions, selector.name)
+    pairs = make_pairs(scored, directions, (effectiveness,), (bias,), tolerance)
+    return pairs, pairs.values(f"gain_{effectiveness}"), pairs.values(f"gain_{bias}")

@@ -1,0 +1,172 @@
+"""What a selection amounts to: means before and after per subset, who is helped and hurt, and RePair's counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Direction
+from askew.core.outcome import check_tolerance, signs
+from askew.core.ranking import Floats, Ints
+from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
+
+RESAMPLES = 2000
+# Beyond so many queries, whole random blocks of them are resampled instead of single ones.
+_MOST_UNITS = 5000
+_SCHEMA = {
+    "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
+    "old_mean": pl.Float64, "new_mean": pl.Float64, "change": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+    "helped": pl.Int64, "same": pl.Int64, "hurt": pl.Int64,
+}  # fmt: skip
+
+
+def summarise(
+    selected: pl.DataFrame,
+    directions: Mapping[str, Direction],
+    subsets: Sequence[str],
+    seed: int = 0,
+    level: float = 0.95,
+    tolerance: float = 0.0,
+) -> pl.DataFrame:
+    """Table 1: for each subset (a column of flags) and measure, the means before and after.
+
+    ``pairs`` and ``queries`` have a score on both sides. ``change`` is the change of the means relative to the old mean
+    in percent, between ``low`` and ``high`` (percentile bootstrap over queries: all pairs of a query are drawn
+    together); null where the old mean is zero. ``of`` says what the means are of: of scores, or for a signed measure
+    that is best at zero, of the distance from zero, for otherwise leans to both sides would cancel out. ``helped`` and
+    ``hurt`` are the pairs that gained and lost more than the tolerance.
+    """
+    if not 0 < level < 1:
+        raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
+    check_tolerance(tolerance)
+    _check(selected, directions, subsets)
+    rows = []
+    for subset in subsets:
+        table = selected.filter(pl.col(subset))
+        query = table.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
+        for measure, direction in directions.items():
+            old, new = (table.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
+            rows.append({"subset": subset, "measure": measure, **_row(query, old, new, direction, tolerance),
+                         **_change(query, old, new, direction, seed, level)})  # fmt: skip
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def _check(selected: pl.DataFrame, directions: Mapping[str, Direction], subsets: Sequence[str]) -> None:
+    needed = ["query_id", *subsets, *(f"{side}_{measure}" for measure in directions for side in ("old", "new"))]
+    missing = [name for name in needed if name not in selected.columns]
+    if missing:
+        raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(selected.columns)}")
+
+
+def _present(old: Floats, new: Floats) -> Any:
+    return ~(np.isnan(old) | np.isnan(new))
+
+
+def _row(query: Ints, old: Floats, new: Floats, direction: Direction, tolerance: float) -> dict[str, Any]:
+    there = _present(old, new)
+    sign = signs(direction.gain(old[there], new[there]), tolerance)
+    counts = {name: int((sign == value).sum()) for name, value in (("helped", 1), ("same", 0), ("hurt", -1))}
+    return {"pairs": int(there.sum()), "queries": len(np.unique(query[there])), **counts}
+
+
+def _change(query: Ints, old: Floats, new: Floats, direction: Direction, seed: int, level: float) -> dict[str, Any]:
+    there = _present(old, new)
+    if direction is Direction.ZERO:
+        old, new = np.abs(old), np.abs(new)
+    means = {"of": "distance from zero" if direction is Direction.ZERO else "score"}
+    if not there.any():
+        return means
+    before, after = float(old[there].mean()), float(new[there].mean())
+    low, high = change_interval(query[there], old[there], new[there], seed, level)
+    change = _known(100 * (after - before) / before if before else math.nan)
+    return {**means, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def change_interval(
+    query: Ints, old: Floats, new: Floats, seed: int = 0, level: float = 0.95
+) -> tuple[float | None, float | None]:
+    """A percentile bootstrap interval, over queries, of the relative change of the means in percent."""
+    if not old.mean():
+        return None, None
+    _, unit = np.unique(query, return_inverse=True)
+    before, after = (np.bincount(unit, values).astype(np.float64) for values in (old, new))
+    if len(before) > _MOST_UNITS:
+        before, after = _blocks(before, after, seed)
+    weights = _weights(len(before), seed)
+    with np.errstate(all="ignore"):
+        # As many pairs before as after: the change of the means is that of the sums.
+        changes = 100 * ((weights @ after) / (weights @ before) - 1)
+    changes = changes[~np.isnan(changes)]
+    if not len(changes):
+        return None, None
+    ends = np.quantile(changes, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
+    point = 100 * (after.sum() / before.sum() - 1)
+    # Rounding in the last place must not put a constant change outside its own interval.
+    return _known(min(float(ends[0]), point)), _known(max(float(ends[1]), point))
+
+
+def _blocks(before: Floats, after: Floats, seed: int) -> tuple[Floats, Floats]:
+    order = np.random.default_rng([seed, 1]).permutation(len(before))
+    cuts = np.linspace(0, len(before), _MOST_UNITS + 1).astype(np.int64)[:-1]
+    return np.add.reduceat(before[order], cuts), np.add.reduceat(after[order], cuts)
+
+
+@lru_cache(maxsize=4)
+def _weights(n: int, seed: int) -> Any:
+    """How often each of n units is drawn in each resample; shared by all measures of the same n."""
+    return np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES).astype(np.float64)
+
+
+def repair_stats(gold: pl.DataFrame) -> dict[str, float | int | None]:
+    """RePair's counts of an aggregated table such as ``agg.gold``.
+
+    ``originals`` and ``refined`` are rows; ``with_refined``, ``none`` and ``perfect`` are originals that have a refined
+    query, none at all, or one of value 1. The rest is over originals with a refined query: how many they have, and how
+    the best one differs in characters and in value.
+    """
+    best = best_candidates(gold)
+    is_original = gold.get_column("order").cast(pl.String) == ORIGINAL_ORDER
+    originals, found = int(is_original.sum()), len(best)
+    per_original = gold.filter(~is_original).group_by("qid").len().get_column("len")
+    lengths = best.get_column("query_").str.len_chars().cast(pl.Int64) - best.get_column("query").str.len_chars()
+    counts = {
+        "originals": originals, "refined": len(gold) - originals, "with_refined": found, "none": originals - found,
+        "perfect": int((best.get_column("value_") == 1).sum()),
+    }  # fmt: skip
+    return {
+        **counts,
+        **_spread("refined_per_original", per_original),
+        **_spread("length_difference", lengths),
+        **_spread("value_difference", best.get_column("value_") - best.get_column("value")),
+    }
+
+
+def _spread(name: str, values: pl.Series) -> dict[str, float | int | None]:
+    found: tuple[Any, Any, Any] = (values.min(), values.mean(), values.max())
+    return {f"{name}_{what}": value for what, value in zip(("min", "mean", "max"), found, strict=True)}
+
+
+def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:
+    """RePair's buckets: originals by value in groups of equal size, and the mean of them and of their best candidates.
+
+    Of an aggregated table; originals without a candidate are left out. Where the size does not divide, the first
+    buckets hold one more.
+    """
+    if count < 1:
+        raise ConfigError(f"buckets: expected one or more, found {count}")
+    best = best_candidates(table).sort("value", maintain_order=True)
+    size, more = divmod(len(best), count)
+    number = np.repeat(np.arange(count), [size + (i < more) for i in range(count)]) + 1
+    return best.with_columns(bucket=pl.Series(number, dtype=pl.Int64)).group_by("bucket", maintain_order=True).agg(
+        queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean()
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""A small set of pairs that keeps every rule, made by the paper's definitions, and its facts."""
+
+import hashlib
+import random
+from pathlib import Path
+
+import polars as pl
+
+MEASURES = {
+    "RR@10": {"signature": "RR(judged_only=False)@10", "direction": "up"},
+    "ARaB(tf)@10": {"signature": "ARaB(kind='tf',lexicon='gender@1',sign='signed')@10", "direction": "zero"},
+    "LexiconShare@10": {"signature": "LexiconShare(lexicon='gender@1',sign='abs')@10", "direction": "down"},
+}
+SIGNS = ("better", "same", "worse")
+OUTCOMES = {f"{eff}-{bias}": [eff, bias] for eff in SIGNS for bias in SIGNS}
+LABELS = {"better-better": 0, "better-same": 1, "same-better": 2, "same-same": 3}
+ACCEPTED = {"1": [0, 1, 2, 3], "2": [0, 2], "3": [0, 1], "4": [0]}
+
+
+def facts(**more):
+    stated = {
+        "title": "Toy pairs",
+        "description": "Pairs made up for the tests.",
+        "collection": "toy",
+        "ranker": "bm25(k1=0.82,b=0.68)",
+        "measures": MEASURES,
+        "selection": {
+            "effectiveness": "RR@10",
+            "bias": "ARaB(tf)@10",
+            "outcomes": OUTCOMES,
+            "labels": {name: LABELS.get(name, 4) for name in OUTCOMES},
+            "accepted": {"effective": ACCEPTED, "optimal": ACCEPTED},
+            "optimal": {"RR@10": 1.0, "ARaB(tf)@10": 0.0},
+            "groups": {"effectiveness": {"RR@10": 1.0}, "bias": {"ARaB(tf)@10": 0.0}},
+            "weights": {"RR@10": 1.0, "ARaB(tf)@10": 1.0},
+        },
+        "lexicons": [{"id": "gender@1", "licence": "CC0-1.0"}],
+        "sources": [{"name": "toy queries", "licence": "CC0-1.0", "note": "made up"}],
+        "recipe": '[plan]\nname = "toy"\n',
+        "seeds": {"draw": 7},
+        "counts": {"queries": 40},
+        "dropped": {"same as the original": 3},
+        "versions": {"askew": "0.1.0"},
+        "licence": "cc-by-4.0",
+        "language": "en",
+    }
+    return {**stated, **more}
+
+
+def sign(gain):
+    return "better" if gain > 0 else "worse" if gain < 0 else "same"
+
+
+def row(query, variant, old, new, *, original="", text=""):
+    """One pair from its values (RR, ARaB, share); group, label, outcome and score follow from them."""
+    gains = (new[0] - old[0], abs(old[1]) - abs(new[1]), old[2] - new[2])
+    outcome = f"{sign(gains[0])}-{sign(gains[1])}"
+    group = 1 + 2 * (old[0] < 1) + (old[1] != 0)
+    made = {
+        "query_id": query, "variant_id": variant, "original_text": original or f"what about topic {query}",
+        "text": text or f"tell me of topic {query} way {variant}", "method": "swap" if variant < "v3" else "reduce",
+        "group": group, "label": LABELS.get(outcome, 4), "outcome": outcome, "score": gains[0] + gains[1],
+        "optimal": False, "effective": False, "fair": False, "negative": gains[0] < 0, "doc_id": None,
+    }  # fmt: skip
+    for name, before, after, gain in zip(MEASURES, old, new, gains, strict=True):
+        made |= {f"old:{name}": before, f"new:{name}": after, f"gain:{name}": gain}
+    return made
+
+
+def choose(rows):
+    """Set the flags: Optimal is a perfect accepted variant, Effective the best accepted one that is not perfect."""
+    accepted = [r for r in rows if r["label"] in ACCEPTED[str(r["group"])] and not r["negative"]]
+    perfect = [r for r in accepted if r["new:RR@10"] == 1 and r["new:ARaB(tf)@10"] == 0]
+    others = [r for r in accepted if r not in perfect]
+    for found, flag in ((perfect[:1], "optimal"), (sorted(others, key=lambda r: -r["score"])[:1], "effective")):
+        for one in found:
+            one[flag] = one["fair"] = True
+    return rows
+
+
+def toy_pairs(queries=40, variants=5, seed=7):
+    draw = random.Random(seed)
+    rows = []
+    for q in range(queries):
+        old = (draw.choice([0.0, 0.5, 1.0]), draw.choice([0.0, 0.25, -0.5]), draw.choice([0.0, 1.5]))
+        news = [(draw.choice([0.0, 0.5, 1.0]), draw.choice([0.0, 0.25, -0.5]), 1.0) for _ in range(variants)]
+        rows += choose([row(f"q{q}", f"v{i}", old, new) for i, new in enumerate(news)])
+    return frame(rows)
+
+
+def frame(rows):
+    floats = {f"{kind}:{name}": pl.Float64 for name in MEASURES for kind in ("old", "new", "gain")}
+    return pl.DataFrame(rows, schema_overrides={"doc_id": pl.String, "score": pl.Float64, **floats})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def resign(folder: Path) -> None:
+    """Write the checksums anew, as someone would who changes a release with care."""
+    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents(folder).items()]
+    (folder / "checksums.sha256").write_text("".join(line for line in lines if "checksums.sha256" not in line))
