@@ -107,6 +107,15 @@ def test_the_same_recipe_again_runs_nothing_and_a_changed_setting_only_what_lies
     assert {name for name, outcome in changed.items() if outcome.ran} == {"runs", "scores", "pairs"}
 
 
+def test_a_method_used_twice_gives_each_variant_a_name_of_its_own(tmp_path):
+    store = Store(tmp_path)
+    sections = dict(read_recipe("demo").sections)
+    sections["reformulate"] = [{"method": "extract", "count": 2}, {"method": "extract", "count": 2, "words": 4}]
+    outcomes = prepare(Recipe("r", sections), store, "variants").plan.run(store)
+    names = pa.concat_tables(store.read(outcomes["variants"].manifest))["variant_id"].to_pylist()
+    assert len(names) == len(set(names))
+
+
 def test_shipped_recipes_can_be_planned(tmp_path):
     for name in shipped_recipes():
         assert prepare(read_recipe(name), Store(tmp_path)).plan.keys()

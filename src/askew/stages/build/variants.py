@@ -15,6 +15,8 @@ from askew.plugins.asking import Asked, Filter, Reformulator
 from askew.stages.reformulate import FirstPass
 
 ORIGINAL = "original"
+# So many queries have their first passages in memory at a time.
+_CHUNK = 1000
 SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
 
 
@@ -46,21 +48,26 @@ class Reformulate:
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Variants, query by query."""
+        parts = [self._variants(rows.slice(start, _CHUNK)) for start in range(0, rows.num_rows, _CHUNK)]
+        return pa.concat_tables(parts) if parts else SCHEMA.empty_table(), {}
+
+    def _variants(self, rows: pa.Table) -> pa.Table:
         ids, texts = rows["query_id"].to_pylist(), rows["text"].to_pylist()
         asked = self._first.ask(ids, texts) if self._reads else Asked(tuple(ids), tuple(texts))
         settings = [json.dumps(dict(method.settings()), sort_keys=True) for method in self.methods]
         made: list[list[tuple[str | None, ...]]] = [
             [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
         ]
+        # A method may stand in a recipe twice, with other settings: its candidates are numbered on.
+        counts: Counter[tuple[int, str]] = Counter()
         for number, method in enumerate(self.methods):
-            found, counts = method.reformulate(asked), Counter[int]()
+            found = method.reformulate(asked)
             for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True):
-                counts[row] += 1
-                variant = f"{ids[row]}:{method.method}.{counts[row]}"
+                counts[row, method.method] += 1
+                variant = f"{ids[row]}:{method.method}.{counts[row, method.method]}"
                 made[row].append((ids[row], variant, text, method.method, settings[number], doc_id))
-        flat = [variant for variants in made for variant in variants]
-        columns = zip(*flat, strict=True) if flat else [[] for _ in SCHEMA]
-        return pa.table([pa.array(column, pa.string()) for column in columns], schema=SCHEMA), {}
+        columns = zip(*(variant for variants in made for variant in variants), strict=True)
+        return pa.table([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
 
 
 class Keep:
