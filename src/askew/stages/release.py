@@ -81,7 +81,11 @@ def _selection(stage: Select) -> dict[str, Any]:
     }
     accepted = dict.fromkeys(("optimal", "effective"), given["accept"])
     weights = {effectiveness[0]: given["weight_eff"], bias[0]: given["weight_bias"]}
-    return {"tolerance": given["tolerance"], "accepted": accepted, "groups": groups, "weights": weights}
+    stated = {"tolerance": given["tolerance"], "accepted": accepted, "groups": groups, "weights": weights}
+    if given["theta_eff"] == 1.0 and given["theta_bias"] == 0.0:
+        # At the ends of the scale a threshold that is met is a value.
+        stated["optimal"] = dict.fromkeys(effectiveness, 1.0) | dict.fromkeys(bias, 0.0)
+    return stated
 
 
 def _lexicons(build: Build) -> list[dict[str, str]]:
