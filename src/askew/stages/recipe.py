@@ -157,9 +157,7 @@ def _resources(recipe: Recipe, store: Store) -> Resources:
 
 def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
     given = recipe.table("retrieve")
-    k = given.pop("k", 100)
-    if not isinstance(k, int) or isinstance(k, bool):
-        raise ConfigError(f"recipe {recipe.name}: retrieve.k should be a whole number, found {k!r}")
+    k = _whole(given.pop("k", 100), "retrieve.k")
     make, key = _ranker(given, resources)
     return Retrieve(make, key, k)
 
@@ -175,8 +173,11 @@ def _ranker(given: dict[str, Any], resources: Resources) -> tuple[Any, dict[str,
         raise ConfigError('retrieve.index holds the settings of the index, as in index = {model = "..."}')
     check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, "retrieve")
     check("index", kind, making, "retrieve.index")
-    if "index" not in settings_of("ranker", name):
-        raise ConfigError(f"retrieve: the ranker {name!r} has no index of its own; a recipe takes one that has")
+    needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
+    if needed != ["index"]:
+        raise ConfigError(
+            f"retrieve: the ranker {name!r} does not search an index of its own; a recipe takes one that does"
+        )
 
     def make() -> Ranker:
         return make_ranker({**given, "ranker": name, "index": str(resources.index(kind, making))})
@@ -207,7 +208,7 @@ def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
 def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
     methods = [make_reformulator(one) for one in recipe.tables("reformulate")]
     given = recipe.table("first_pass")
-    depth = given.pop("depth", 10)
+    depth = _whole(given.pop("depth", 10), "first_pass.depth")
     make, key = _ranker({"ranker": "bm25", **given}, resources)
     return Reformulate(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
 
@@ -218,6 +219,12 @@ def _only(given: Mapping[str, Any], known: Sequence[str], section: str) -> None:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"recipe: [{section}] has no setting {key!r}{hint} (it has: {', '.join(known)})")
+
+
+def _whole(value: Any, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"recipe: {what} should be a whole number of 1 or more, found {value!r}")
+    return value
 
 
 def _refuse_other_than_names(what: str, value: Any) -> None:
