@@ -2,8 +2,9 @@
 
 ``--data`` is a folder with boolq and glove100_60k. Models whose weights cannot be had without network (T5, NLLB) run
 with tiny ones of random weights: their rows show that the machinery works and what it costs, not what they would write.
-The LLM family talks to a real HTTP server that this program starts, with SmolLM2-135M-Instruct behind it. Slow methods
-get fewer queries; the column says how many. WordNet and Krovetz are left out where they are not installed.
+The LLM family talks to a real HTTP server that this program starts; behind it SmolLM2-135M with askew's adapter writes
+five queries and puts them into the JSON that a larger model would write itself. Slow methods get fewer queries; the
+column says how many. WordNet and Krovetz are left out where they are not installed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _FAST_LINES = """stem.krovetz stem.lovins stem.paicehusk stem.porter stem.porter
 wordnet thesaurus reduce spelling swap embedding rm3 rocchio relevancefeedback fairfeedback docluster termcluster
 onfields adaponfields extract replay"""
 FAST = _FAST_LINES.split()
+only: set[str] = set()
 
 
 def main() -> None:
@@ -33,7 +35,9 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--slow", type=int, default=500, help="queries for the encoder and language models")
     parser.add_argument("--llm", type=int, default=20, help="queries for the LLM over HTTP")
+    parser.add_argument("--only", help="one method only")
     options = parser.parse_args()
+    only.update([options.only] if options.only else [])
     glove = options.data / "glove100_60k"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -64,10 +68,12 @@ def main() -> None:
                 "max_tokens": 100,
                 "timeout_s": 120.0,
             }
-            show("llm", queries.slice(0, options.llm), settings, first, "SmolLM2 over HTTP")
+            show("llm", queries.slice(0, options.llm), settings, first, "SmolLM2 and adapter over HTTP")
 
 
 def show(name: str, queries: Any, settings: dict[str, Any], first: FirstPass, note: str = "") -> None:
+    if only and name not in only:
+        return
     try:
         method = make_reformulator({"method": name, **settings})
         reformulate(queries.slice(0, 1), [method], [], first)
@@ -137,23 +143,21 @@ def _tiny_t5(folder: Path) -> str:
 
 
 class _server:  # noqa: N801 - used as a with statement's word
-    """SmolLM2-135M-Instruct behind an OpenAI-compatible address."""
+    """SmolLM2-135M with askew's adapter behind an OpenAI-compatible address."""
 
     def __enter__(self) -> str:
-        from askew.models.generate import SMOLLM, Sampling, load_generator
+        from askew.models.generate import QUERY_ADAPTER, SMOLLM, Sampling, load_generator
+        from askew.models.prompts import from_query
 
-        writer, one_at_a_time = load_generator(SMOLLM, "causal"), threading.Lock()
+        writer, one_at_a_time = load_generator(SMOLLM, "causal", QUERY_ADAPTER), threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                prompt = writer.tokenizer.apply_chat_template(
-                    asked["messages"], tokenize=False, add_generation_prompt=True
-                )
+                query = asked["messages"][-1]["content"].rpartition("Query: ")[2].partition("\n")[0]
                 with one_at_a_time:
-                    (text,) = writer.sample(
-                        prompt, 1, asked.get("seed") or 0, Sampling(asked["max_tokens"], temperature=0.0)
-                    )
+                    made = writer.sample(from_query(query), 5, asked.get("seed") or 0, Sampling(32))
+                text = json.dumps({"queries": made})
                 choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
                 body = json.dumps({"choices": [choice], "usage": {}}).encode()
                 self.send_response(200)
