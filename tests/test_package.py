@@ -40,3 +40,9 @@ def test_the_words_page_names_things_that_exist():
     assert len(places) >= 10
     for module, name in places:
         assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+def test_no_folder_of_tests_has_a_name_that_pytest_passes_over():
+    passed_over = {"build", "dist", "venv", "node_modules", "CVS", "_darcs"}
+    folders = {path.name for path in Path(__file__).parent.rglob("*") if path.is_dir()}
+    assert not folders & passed_over
