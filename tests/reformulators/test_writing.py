@@ -1,6 +1,9 @@
 """Candidates that a model writes: distinct, one line, the same for the same seed, whatever the company."""
 
+import importlib.util
+import json
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -157,6 +160,12 @@ class TestSmolLm:
 def test_the_card_of_the_adapter_says_what_was_measured():
     from askew.models.generate import ADAPTERS
 
-    card = (ADAPTERS / "smollm2-query" / "README.md").read_text()
+    folder, tool = ADAPTERS / "smollm2-query", Path(__file__).parents[2] / "tools" / "train_query_adapter.py"
+    card = (folder / "README.md").read_text(encoding="utf-8")
     for word in ("test part", "ROUGE-L", "BLEU", "loss", "BoolQ", "SQuAD", "Limits"):
         assert word in card
+    spec = importlib.util.spec_from_file_location("train_query_adapter", tool)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    # No number in it is typed by hand: it is what the program writes of what it measured.
+    assert card == program._card(json.loads((folder / "measured.json").read_text(encoding="utf-8")))

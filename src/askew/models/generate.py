@@ -71,7 +71,7 @@ class Generator:
             rows = write(self.model, encoded, count, draws, how, self._ends())
         return [text.strip() for text in self.tokenizer.batch_decode(rows, skip_special_tokens=True)]
 
-    def translate(self, texts: Sequence[str], source: str, target: str, beams: int, batch_size: int = 16) -> list[str]:
+    def translate(self, texts: Sequence[str], source: str, target: str, beams: int) -> list[str]:
         """The likeliest text for each, by beam search; languages are codes of the model, or empty where it has one."""
         import torch
 
@@ -130,7 +130,6 @@ def _write_causal(model: Any, encoded: Any, count: int, draws: Any, how: Samplin
 
 def _write_seq2seq(model: Any, encoded: Any, count: int, draws: Any, how: Sampling, ends: set[int]) -> Any:
     import torch
-    from transformers import EncoderDecoderCache
 
     states = model.get_encoder()(**encoded).last_hidden_state.repeat_interleave(count, dim=0)
     mask = encoded["attention_mask"].repeat_interleave(count, dim=0)
@@ -146,7 +145,6 @@ def _write_seq2seq(model: Any, encoded: Any, count: int, draws: Any, how: Sampli
             use_cache=True,
         )
         memory = answer.past_key_values
-        assert memory is None or isinstance(memory, EncoderDecoderCache)
         return answer.logits[:, -1]
 
     start = model.config.decoder_start_token_id

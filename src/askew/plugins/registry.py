@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import UnionType
@@ -53,6 +54,15 @@ def build(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
     if missing:
         raise ConfigError(f"{where + ': ' if where else ''}the {kind} {name!r} needs the setting {missing[0]!r}")
     return make(**settings)
+
+
+def from_spec(kind: str, spec: Mapping[str, Any], key: str | None = None) -> Any:
+    """A plugin from ``{key: name, setting: value, ...}``; the key is that of the kind unless said otherwise."""
+    settings = dict(spec)
+    name = settings.pop(key or kind, None)
+    if not isinstance(name, str) or name not in names(kind):
+        raise UnknownName(kind, str(name), names(kind))
+    return build(kind, name, settings)
 
 
 _ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

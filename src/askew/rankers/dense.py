@@ -20,7 +20,7 @@ import pyarrow as pa
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
-from askew.rankers.common import check_weights, join_hits, one_word, query_texts
+from askew.rankers.common import check_k, check_weights, join_hits, one_word, query_texts
 from askew.rankers.disk import (
     flat,
     new_folder,
@@ -88,13 +88,13 @@ class DenseRanker:
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k nearest documents of each text."""
-        best = TopK(0, k)  # refuses a wrong k before anything is encoded
+        check_k(k)
         queries = query_texts(texts)
         if not queries or not len(self.doc_ids):
             return TopK(len(queries), k).hits()
         vectors = _encode(self._encoder, "query", queries, self.header["query_prompt"], self._batch)
         if self._faiss is not None:
-            return _search_faiss(self._faiss, vectors, min(best.k, len(self.doc_ids)))
+            return _search_faiss(self._faiss, vectors, min(k, len(self.doc_ids)))
         return search_exactly(vectors, self._vectors, k)
 
 

@@ -18,6 +18,7 @@ from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.plugins.kinds import Ranker
 from askew.rankers.common import check_k, query_texts, ranked
+from askew.rankers.disk import places_of
 
 
 class FusionRanker:
@@ -42,7 +43,7 @@ class FusionRanker:
         self._normalize, self._depth = normalize, depth
         every = pa.concat_arrays([ranker.doc_ids.cast(pa.string()) for ranker in rankers])
         self.doc_ids = pc.unique(every)
-        self._places = [_places(ranker.doc_ids, self.doc_ids) for ranker in rankers]
+        self._places = [places_of(ranker.doc_ids, self.doc_ids, "fusion") for ranker in rankers]
         self.id = f"{method}-" + "+".join(ranker.id for ranker in rankers)
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
@@ -71,11 +72,6 @@ class FusionRanker:
         span = np.where(high > low, high - low, 1.0)
         high, low, span = (np.repeat(value, sizes[filled]) for value in (high, low, span))
         return np.where(high > low, (scores - low) / span, 1.0)
-
-
-def _places(wanted: pa.Array, known: pa.Array) -> Any:
-    found = pc.index_in(wanted.cast(pa.string()), value_set=known)
-    return found.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _sum(rows: Any, docs: Any, gains: Any, queries: int, k: int) -> Hits:

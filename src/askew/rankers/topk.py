@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 
 _SIGN = np.uint32(0x80000000)
@@ -21,8 +20,6 @@ class TopK:
     """Collects the k best documents of each query."""
 
     def __init__(self, queries: int, k: int) -> None:
-        if k < 1:
-            raise ConfigError(f"k must be 1 or more, found {k}")
         self.k = k
         self._keys = np.zeros((queries, 2 * k), np.uint64)
         self._held = np.zeros(queries, np.int64)

@@ -33,7 +33,6 @@ class ReplayReformulator:
         self._path, self._where = Path(file), _conditions(where)
         self._columns = (query_column, text_column)
         self._texts: dict[str, list[str]] | None = None
-        self._rejected = 0
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the file by its content."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import UnknownName
 from askew.plugins.asking import Classifier
-from askew.plugins.registry import build, names
+from askew.plugins.registry import from_spec
 from askew.stages.retrieve import queries_of
 
 ABSTAINS = "abstains"
@@ -30,11 +29,7 @@ class Classification:
 
 def make_classifier(spec: Mapping[str, Any]) -> Classifier:
     """A classifier from ``{"classifier": name, setting: value, ...}``."""
-    settings = dict(spec)
-    name = settings.pop("classifier", None)
-    if name not in names("classifier"):
-        raise UnknownName("classifier", str(name), names("classifier"))
-    made: Classifier = build("classifier", name, settings)
+    made: Classifier = from_spec("classifier", spec)
     return made
 
 

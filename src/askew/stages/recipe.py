@@ -14,7 +14,7 @@ from askew.core.errors import ConfigError, UnknownName
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
 from askew.plugins.kinds import Ranker, Selector
-from askew.plugins.registry import build, check, names, settings_of
+from askew.plugins.registry import check, from_spec, names, settings_of
 from askew.stages.build.pairs import Select
 from askew.stages.build.queries import Classify
 from askew.stages.build.resources import Resources
@@ -194,11 +194,7 @@ def _evaluate(recipe: Recipe, resources: Resources) -> Evaluate:
 
 
 def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
-    given = recipe.table("select")
-    name = given.pop("selector", None)
-    if name not in names("selector"):
-        raise UnknownName("selector", str(name), names("selector"))
-    selector: Selector = build("selector", name, given, "select")
+    selector: Selector = from_spec("selector", recipe.table("select"))
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
         raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")

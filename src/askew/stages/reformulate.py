@@ -15,11 +15,11 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.plugins.asking import Asked, Candidates, Filter, Passage, Reformulator
 from askew.plugins.kinds import Ranker
-from askew.plugins.registry import build, names
+from askew.plugins.registry import from_spec
 from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.index import Index
 from askew.rankers.disk import Texts, read_header
@@ -101,21 +101,13 @@ class FirstPass:
 
 def make_reformulator(spec: Mapping[str, Any]) -> Reformulator:
     """A reformulator from ``{"method": name, setting: value, ...}``."""
-    settings = dict(spec)
-    name = settings.pop("method", None)
-    if name not in names("reformulator"):
-        raise UnknownName("reformulator", str(name), names("reformulator"))
-    made: Reformulator = build("reformulator", name, settings)
+    made: Reformulator = from_spec("reformulator", spec, "method")
     return made
 
 
 def make_filter(spec: Mapping[str, Any]) -> Filter:
     """A filter from ``{"filter": name, setting: value, ...}``."""
-    settings = dict(spec)
-    name = settings.pop("filter", None)
-    if name not in names("filter"):
-        raise UnknownName("filter", str(name), names("filter"))
-    made: Filter = build("filter", name, settings)
+    made: Filter = from_spec("filter", spec)
     return made
 
 

@@ -14,6 +14,7 @@ from askew.rankers.bm25.feedback import Rm3, Rocchio, search_with_feedback
 from askew.rankers.bm25.index import build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.bm25.weights import Bm25, Qld
+from askew.rankers.common import query_texts
 
 
 def make_index(
@@ -49,8 +50,7 @@ class FeedbackRanker:
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each text after feedback."""
-        queries = [text or "" for text in (texts.to_pylist() if isinstance(texts, pa.Array) else texts)]
-        return search_with_feedback(self.base, queries, k, self.method)
+        return search_with_feedback(self.base, query_texts(texts), k, self.method)
 
 
 def rm3(
