@@ -1,0 +1,1 @@
+"""Query logs, streamed: how people add a group to what they ask."""
