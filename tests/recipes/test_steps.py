@@ -178,7 +178,7 @@ def test_a_step_to_stop_after_must_be_one(askew_cli, tmp_path):
     (tmp_path / "r.toml").write_text(GOOD)
     assert "did you mean 'kept'" in askew_cli(["run", "r.toml", "--until", "keep"]).err
     assert askew_cli(["run", "r.toml", "--until", "variants"]).code == 0
-    assert "has no such step" in askew_cli(["run", "r.toml", "--until", "neutral"]).err
+    assert "unknown step 'neutral'" in askew_cli(["run", "r.toml", "--until", "neutral"]).err
 
 
 @pytest.mark.parametrize("owner", ["nothing", "reformulate", "reformulate.7", "retrieve.0"])

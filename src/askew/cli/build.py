@@ -10,9 +10,7 @@ import typer
 from askew.cli import options as o
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
-Until = Annotated[
-    str | None, typer.Option(help="Stop after this step: neutral, variants, kept, runs, scores or pairs.")
-]
+Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
 
 
 def plan_command(
@@ -54,7 +52,7 @@ def run_command(
     with Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
     rows = [_row(name, outcome) for name, outcome in outcomes.items()]
-    table = summary_of(held, outcomes, build.plan.steps[-1].stage, build.evaluate, seed)
+    table = summary_of(held, outcomes, build.select, build.evaluate, seed)
     if as_json:
         say_json({"store": str(store), "steps": rows, "summary": [] if table is None else table.to_dicts()})
         return

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError, UnknownName
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
 from askew.plugins.kinds import Ranker, Selector
 from askew.plugins.registry import check, from_spec, names, settings_of
+from askew.stages.build.again import Chosen, Hard, read_subsets
 from askew.stages.build.pairs import Select
 from askew.stages.build.queries import Classify
 from askew.stages.build.resources import Resources
@@ -27,11 +31,10 @@ from askew.stages.reformulate import FirstPass, make_filter, make_reformulator
 
 _FOLDER = Path(__file__).parent.parent / "data" / "recipes"
 # The sections of a recipe; those in the second set are lists of tables.
-_TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "select", "publish")
-_LISTS = ("reformulate", "filter")
+_TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "select", "hard")
+_LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
-_STEPS = ("neutral", "variants", "kept", "runs", "scores", "pairs")
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,14 @@ class Build:
     resources: Resources
     evaluate: Evaluate
 
+    @property
+    def select(self) -> Select | None:
+        """The stage that chooses, where the recipe has one and goes so far."""
+        return next((step.stage for step in self.plan.steps if isinstance(step.stage, Select)), None)
+
 
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
-    if until is not None and until not in _STEPS:
-        raise UnknownName("step", until, _STEPS)
     resources = _resources(recipe, store)
     retrieve, evaluate = _retrieve(recipe, resources), _evaluate(recipe, resources)
     steps: list[Step] = []
@@ -138,13 +144,59 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
-        steps.append(Step("pairs", _select(recipe, evaluate), "scores"))
-    if until is not None:
-        names = [step.name for step in steps]
-        if until not in names:
-            raise ConfigError(f"--until {until}: the recipe {recipe.name!r} has no such step ({', '.join(names)})")
-        steps = steps[: names.index(until) + 1]
+        select = _select(recipe, evaluate)
+        steps += [Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
+    elif recipe.sections.get("cross") or recipe.sections.get("hard"):
+        raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
+    steps = _up_to(until, steps)
     return Build(recipe, Plan({"queries": resources.queries}, steps), resources, evaluate)
+
+
+def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
+    names = [step.name for step in steps]
+    if until is None:
+        return steps
+    if until not in names:
+        raise UnknownName("step", until, names)
+    return steps[: names.index(until) + 1]
+
+
+def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
+    """What asks chosen pairs of other rankers, and hard queries once more."""
+    steps: list[Step] = []
+    for number, given in enumerate(recipe.tables("cross")):
+        section = f"cross.{number}"
+        known = [name for name in select.selector.subsets if name != "negative"]
+        chosen = Chosen(read_subsets(given.pop("of", known), select.selector.subsets, section))
+        name = f"cross-{_plain_name(given.pop('name', given.get('ranker', 'bm25')), section)}"
+        steps.append(Step(f"{name}-chosen", chosen, "pairs"))
+        steps += _asked(name, f"{name}-chosen", given, resources, evaluate, section)
+    if recipe.sections.get("hard"):
+        given = recipe.table("hard")
+        measure, ties = given.pop("measure", select.selector.measures()[0]), given.pop("ties", False)
+        if measure not in evaluate.directions:
+            raise UnknownName("measure", str(measure), evaluate.directions, "hard.measure")
+        if not isinstance(ties, bool):
+            raise ConfigError(f"recipe: hard.ties should be true or false, found {ties!r}")
+        name = f"hard-{_plain_name(given.get('ranker', 'bm25'), 'hard')}"
+        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties), "pairs"))
+        steps += _asked(name, "hard", given, resources, evaluate, "hard")
+    return steps
+
+
+def _plain_name(name: Any, section: str) -> str:
+    """The name becomes part of a folder's."""
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
+        raise ConfigError(f"recipe: {section} needs a name of small letters, digits and hyphens, found {name!r}")
+    return name
+
+
+def _asked(
+    name: str, reads: str, given: dict[str, Any], resources: Resources, evaluate: Evaluate, section: str
+) -> list[Step]:
+    k = _whole(given.pop("k", 100), f"{section}.k")
+    make, key = _ranker({"ranker": "bm25", **given}, resources, section)
+    return [Step(f"{name}-runs", Retrieve(make, key, k), reads), Step(name, evaluate, f"{name}-runs")]
 
 
 def _resources(recipe: Recipe, store: Store) -> Resources:
@@ -158,11 +210,11 @@ def _resources(recipe: Recipe, store: Store) -> Resources:
 def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
     given = recipe.table("retrieve")
     k = _whole(given.pop("k", 100), "retrieve.k")
-    make, key = _ranker(given, resources)
+    make, key = _ranker(given, resources, "retrieve")
     return Retrieve(make, key, k)
 
 
-def _ranker(given: dict[str, Any], resources: Resources) -> tuple[Any, dict[str, Any]]:
+def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any]]:
     """How to open a ranker over the collection's own index, and what names it."""
     name = given.get("ranker", "bm25")
     if name not in names("ranker"):
@@ -170,17 +222,20 @@ def _ranker(given: dict[str, Any], resources: Resources) -> tuple[Any, dict[str,
     kind = name if name in names("index") else "bm25"
     making = given.pop("index", {})
     if not isinstance(making, dict):
-        raise ConfigError('retrieve.index holds the settings of the index, as in index = {model = "..."}')
-    check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, "retrieve")
-    check("index", kind, making, "retrieve.index")
+        raise ConfigError(f'{section}.index holds the settings of the index, as in index = {{model = "..."}}')
+    check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, section)
+    check("index", kind, making, f"{section}.index")
     needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
     if needed != ["index"]:
         raise ConfigError(
-            f"retrieve: the ranker {name!r} does not search an index of its own; a recipe takes one that does"
+            f"{section}: the ranker {name!r} does not search an index of its own; a recipe takes one that does"
         )
 
     def make() -> Ranker:
-        return make_ranker({**given, "ranker": name, "index": str(resources.index(kind, making))})
+        ranker = make_ranker({**given, "ranker": name, "index": str(resources.index(kind, making))})
+        if not ranker.doc_ids.cast(pa.string()).equals(resources.doc_ids):
+            raise DataError(f"{section}: the index of {name!r} has other documents than the collection; delete it")
+        return ranker
 
     return make, {**given, "ranker": name, "index": resources.index_key(kind, making)}
 
@@ -205,7 +260,7 @@ def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
     methods = [make_reformulator(one) for one in recipe.tables("reformulate")]
     given = recipe.table("first_pass")
     depth = _whole(given.pop("depth", 10), "first_pass.depth")
-    make, key = _ranker({"ranker": "bm25", **given}, resources)
+    make, key = _ranker({"ranker": "bm25", **given}, resources, "first_pass")
     return Reformulate(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
 
 

@@ -23,8 +23,8 @@ _NEEDED = ("group", "label", "score", "optimal", "effective", "fair", "negative"
 
 def release(build: Build, store: Store, outcomes: Mapping[str, Outcome], out: Path) -> Published:
     """Publish the chosen pairs of a build, and the negative ones beside them."""
-    stage = build.plan.steps[-1].stage
-    if not isinstance(stage, Select):
+    stage = build.select
+    if stage is None:
         raise ConfigError(f"publish: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
     pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest))))
     missing = [name for name in _NEEDED if name not in pairs.columns]

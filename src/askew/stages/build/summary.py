@@ -9,17 +9,16 @@ import pyarrow as pa
 
 from askew.engine.run import Outcome
 from askew.engine.store import Store
-from askew.plugins.kinds import Stage
 from askew.selectors.summary import summarise
 from askew.stages.build.pairs import Select
 from askew.stages.build.scores import Evaluate
 
 
 def summary_of(
-    store: Store, outcomes: Mapping[str, Outcome], stage: Stage, evaluate: Evaluate, seed: int = 0
+    store: Store, outcomes: Mapping[str, Outcome], stage: Select | None, evaluate: Evaluate, seed: int = 0
 ) -> pl.DataFrame | None:
     """Table 1 of the chosen pairs; None where the recipe stops before it chooses."""
-    if "pairs" not in outcomes or not isinstance(stage, Select):
+    if stage is None:
         return None
     pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest))))
     return summarise(pairs, evaluate.directions, stage.selector.subsets, seed)
