@@ -23,6 +23,10 @@ def scores(folder, shard_rows=65_536, changes=None):
     return build, outcomes, pl.from_arrow(pa.concat_tables(store.read(outcomes["scores"].manifest)))
 
 
+def read(store, outcomes, step):
+    return pl.from_arrow(pa.concat_tables(store.read(outcomes[step].manifest)))
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     return scores(tmp_path_factory.mktemp("store"))
@@ -114,6 +118,40 @@ def test_a_method_used_twice_gives_each_variant_a_name_of_its_own(tmp_path):
     outcomes = prepare(Recipe("r", sections), store, "variants").plan.run(store)
     names = pa.concat_tables(store.read(outcomes["variants"].manifest))["variant_id"].to_pylist()
     assert len(names) == len(set(names))
+    assert {name.rpartition(":")[2] for name in names if ":" in name} == {
+        "extract.1", "extract.2", "extract-2.1", "extract-2.2"
+    }  # fmt: skip
+
+
+def test_a_method_may_have_a_name_of_its_own(tmp_path):
+    store = Store(tmp_path)
+    sections = dict(read_recipe("demo").sections)
+    sections["reformulate"] = [{"method": "extract", "count": 2, "name": "sentences"}]
+    outcomes = prepare(Recipe("r", sections), store, "variants").plan.run(store)
+    assert set(read(store, outcomes, "variants")["method"]) == {"original", "sentences"}
+    for wrong in ("original", "", "a/b", 3):
+        sections["reformulate"][0]["name"] = wrong
+        with pytest.raises(AskewError, match=r"reformulate\.0\.name"):
+            prepare(Recipe("r", sections), store)
+
+
+def test_methods_may_choose_apart_as_if_each_were_alone(tmp_path):
+    store = Store(tmp_path)
+    sections = dict(read_recipe("demo").sections)
+    sections["reformulate"] = [{"method": "extract", "count": 4}, {"method": "reduce"}]
+    alone = dict(sections, reformulate=sections["reformulate"][:1])
+    apart = dict(sections, select={**sections["select"], "per": "method"})
+    together, one, each = (
+        read(store, prepare(Recipe("r", given), store).plan.run(store), "pairs") for given in (sections, alone, apart)
+    )
+    chosen = ["query_id", "variant_id", "fair", "score"]
+    extract = each.filter(pl.col("method") == "extract")
+    assert extract.select(chosen).equals(one.select(chosen), null_equal=True)
+    assert each.height == together.height
+    assert each["fair"].sum() > together["fair"].sum()
+    assert each["query_id"].rle().struct.field("value").is_unique().all()
+    with pytest.raises(AskewError, match=r"select\.per: expected query or method, found 'x'"):
+        prepare(Recipe("r", dict(sections, select={**sections["select"], "per": "x"})), store)
 
 
 def test_shipped_recipes_can_be_planned(tmp_path):

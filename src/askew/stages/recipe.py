@@ -6,6 +6,7 @@ import copy
 import difflib
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow as pa
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
+from askew.plugins.asking import Reformulator
 from askew.plugins.kinds import Ranker, Selector
 from askew.plugins.registry import check, from_spec, names, settings_of
 from askew.stages.build.again import Chosen, Hard, read_subsets
@@ -24,7 +26,7 @@ from askew.stages.build.queries import Classify
 from askew.stages.build.resources import Resources
 from askew.stages.build.runs import Retrieve
 from askew.stages.build.scores import Evaluate
-from askew.stages.build.variants import Keep, Reformulate
+from askew.stages.build.variants import ORIGINAL, Keep, Reformulate
 from askew.stages.classify import make_classifier
 from askew.stages.rankers import make_ranker
 from askew.stages.reformulate import FirstPass, make_filter, make_reformulator
@@ -34,6 +36,7 @@ _FOLDER = Path(__file__).parent.parent / "data" / "recipes"
 _TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "select", "hard")
 _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
+_METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
 
 
@@ -249,15 +252,30 @@ def _evaluate(recipe: Recipe, resources: Resources) -> Evaluate:
 
 
 def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
-    selector: Selector = from_spec("selector", recipe.table("select"))
+    given = recipe.table("select")
+    per = given.pop("per", "query")
+    selector: Selector = from_spec("selector", given)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
         raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
-    return Select(selector, evaluate.directions)
+    return Select(selector, evaluate.directions, per)
 
 
 def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
-    methods = [make_reformulator(one) for one in recipe.tables("reformulate")]
+    methods: dict[str, Reformulator] = {}
+    seen: Counter[str] = Counter()
+    for place, one in enumerate(recipe.tables("reformulate")):
+        made = make_reformulator({key: value for key, value in one.items() if key != "name"})
+        seen[made.method] += 1
+        # A method may stand in a recipe twice, with other settings.
+        number = seen[made.method]
+        name = one.get("name", made.method if number == 1 else f"{made.method}-{number}")
+        if name in methods or name == ORIGINAL or not isinstance(name, str) or not _METHOD_NAME.fullmatch(name):
+            raise ConfigError(
+                f"recipe: reformulate.{place}.name should be one of its own, of letters, digits, '.', '_' and '-'; "
+                f"found {name!r}"
+            )
+        methods[name] = made
     given = recipe.table("first_pass")
     depth = _whole(given.pop("depth", 10), "first_pass.depth")
     make, key = _ranker({"ranker": "bm25", **given}, resources, "first_pass")

@@ -26,8 +26,11 @@ class Reformulate:
     name = "reformulate"
     version = 1
 
-    def __init__(self, methods: Sequence[Reformulator], first_pass: Callable[[], FirstPass], first_key: str) -> None:
-        self.methods, self._first_pass, self._first_key = list(methods), first_pass, first_key
+    def __init__(
+        self, methods: Mapping[str, Reformulator], first_pass: Callable[[], FirstPass], first_key: str
+    ) -> None:
+        """``methods`` by the names that their candidates carry."""
+        self.methods, self._first_pass, self._first_key = dict(methods), first_pass, first_key
 
     @cached_property
     def _first(self) -> FirstPass:
@@ -35,12 +38,15 @@ class Reformulate:
 
     def settings(self) -> Mapping[str, Any]:
         """Every method with its settings; the first pass where one of them reads passages."""
-        methods = [{"method": method.method, **method.settings()} for method in self.methods]
+        methods = [
+            {"method": method.method, **method.settings(), **({"name": name} if name != method.method else {})}
+            for name, method in self.methods.items()
+        ]
         return {"methods": methods, "first_pass": self._first_key if self._reads else None}
 
     @property
     def _reads(self) -> bool:
-        return any(method.reads for method in self.methods)
+        return any(method.reads for method in self.methods.values())
 
     def rows_used(self, table: pa.Table) -> int:
         """Every query is there with its original."""
@@ -54,18 +60,16 @@ class Reformulate:
     def _variants(self, rows: pa.Table) -> pa.Table:
         ids, texts = rows["query_id"].to_pylist(), rows["text"].to_pylist()
         asked = self._first.ask(ids, texts) if self._reads else Asked(tuple(ids), tuple(texts))
-        settings = [json.dumps(dict(method.settings()), sort_keys=True) for method in self.methods]
         made: list[list[tuple[str | None, ...]]] = [
             [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
         ]
-        # A method may stand in a recipe twice, with other settings: its candidates are numbered on.
-        counts: Counter[tuple[int, str]] = Counter()
-        for number, method in enumerate(self.methods):
+        for name, method in self.methods.items():
+            settings = json.dumps(dict(method.settings()), sort_keys=True)
             found = method.reformulate(asked)
+            counts: Counter[int] = Counter()
             for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True):
-                counts[row, method.method] += 1
-                variant = f"{ids[row]}:{method.method}.{counts[row, method.method]}"
-                made[row].append((ids[row], variant, text, method.method, settings[number], doc_id))
+                counts[row] += 1
+                made[row].append((ids[row], f"{ids[row]}:{name}.{counts[row]}", text, name, settings, doc_id))
         columns = zip(*(variant for variants in made for variant in variants), strict=True)
         return pa.table([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
 
