@@ -4,6 +4,8 @@ import gzip
 import json
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -233,3 +235,24 @@ def test_an_annotated_list_reads_back_the_same_whatever_commas_its_queries_have(
     content = "".join(f"{query},{text},{label}\n" for query, (text, label) in queries.items())
     expected = [(query, text, label) for query, (text, label) in queries.items()]
     assert rows(read(tmp_path_factory.getbasetemp(), content, "law.csv")) == expected
+
+
+def test_who_asked_and_when_travels_with_a_query(tmp_path):
+    rows = [
+        {"query_id": "1", "text": "a", "user": "u7", "time": "2006-03-01 10:00"},
+        {"query_id": "2", "text": "b", "user_id": 12},
+        {"query_id": "3", "text": "c", "user": None},
+    ]
+    path = tmp_path / "queries.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    expected = ["u7 2006-03-01 10:00", "12", None]
+    assert read_queries(path)["context"].to_pylist() == expected
+    columns = {name: [row.get(name) for row in rows] for name in ("query_id", "text", "user", "time")}
+    pq.write_table(pa.table(columns), tmp_path / "queries.parquet")
+    assert read_queries(tmp_path / "queries.parquet")["context"].to_pylist() == [expected[0], None, None]
+
+
+def test_queries_of_nobody_have_no_context(tmp_path):
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"query_id": "1", "text": "a"}')
+    assert read_queries(path).schema == SCHEMA

@@ -1,25 +1,15 @@
-"""The papers' own files: names, keys, columns and what stands in them."""
+"""The files of the Refairmulate paper: names, keys, columns and what stands in them."""
 
 import csv
 import io
 import json
 
-import polars as pl
 import pytest
 from toy_release import MEASURES, facts, frame, row
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError
 from askew.publish.facts import key_of, read_facts
-from askew.publish.layouts import (
-    entries,
-    entry_problems,
-    gold_name,
-    gold_problems,
-    gold_tsv,
-    group_tsv,
-    header,
-    json_text,
-)
+from askew.publish.layouts import entries, entry_problems, group_tsv, header, json_text
 
 FACTS = read_facts(facts())
 
@@ -121,47 +111,3 @@ def test_a_value_that_was_not_measured_is_null_and_empty_and_not_zero():
     assert entries(table, FACTS, "fair")["4"]["q"]["metrics"]["New_LIWC10"] is None
     fields = group_tsv(table, FACTS, 4).splitlines()[1].split("\t")
     assert fields[header(FACTS).index("New_LIWC10")] == ""
-
-
-GOLD = pl.DataFrame(
-    {"qid": ["1", "1", "2"], "order": ["-1", "pred.0", "-1"], "query": ["a", "b", "c"], "bm25.map": [0.5, 0.5, 0.0]}
-)
-
-
-def test_the_repair_layout_has_its_published_name_and_columns():
-    assert gold_name("bm25", "recip_rank.10") == "Q.bm25.recip_rank.10.agg.gold.tsv"
-    text = "qid\torder\tquery\tbm25.map\n1\t-1\ta\t0.5\n1\tpred.0\tb\t0.5\n2\t-1\tc\t0.0\n"
-    assert gold_tsv(GOLD, "bm25", "map") == text
-
-
-@pytest.mark.parametrize(
-    ("ranker", "metric"), [("../x", "map"), ("bm25", "a/b"), ("", "map"), ("bm25", ""), ("a b", "c")]
-)
-def test_a_repair_name_that_is_no_file_name_is_refused(ranker, metric):
-    with pytest.raises(ConfigError, match="plain names"):
-        gold_name(ranker, metric)
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"bm25.map": [0.5, 0.4, 0.0]}, "below their original"),
-        ({"bm25.map": [0.0, 0.0, 0.0]}, "not above zero"),
-        ({"order": ["pred.1", "pred.0", "-1"]}, "one original"),
-        ({"order": ["-1", "-1", "-1"]}, "one original"),
-    ],
-)
-def test_a_repair_table_that_is_not_gold_is_refused(changed, said):
-    table = GOLD.with_columns(pl.Series(name, values) for name, values in changed.items())
-    with pytest.raises(DataError, match=said):
-        gold_tsv(table, "bm25", "map")
-
-
-def test_a_repair_table_with_other_columns_is_refused():
-    with pytest.raises(DataError, match=r"expected the columns qid, order, query, bm25\.map"):
-        gold_tsv(GOLD.rename({"qid": "query_id"}), "bm25", "map")
-
-
-@pytest.mark.parametrize("text", ["", "qid\n1\n", "qid\torder\tquery\tbm25.map\n1\t-1\ta\tx\n", 'qid\t"'])
-def test_a_damaged_repair_file_is_told(text):
-    assert len(list(gold_problems(text, "repair/Q.bm25.map.agg.gold.tsv"))) == 1

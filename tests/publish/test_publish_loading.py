@@ -5,6 +5,7 @@ import logging
 
 import polars as pl
 import pytest
+from toy_choices import boxed_facts, boxed_pairs, front_facts, front_pairs, repair_tables
 from toy_release import facts, frame, row, toy_pairs
 
 from askew.publish.release import publish
@@ -31,6 +32,36 @@ def test_load_dataset_reads_the_folder_offline(tmp_path, offline, queries):
     rows = [one for part in loaded.values() for one in part.to_list()]
     wanted = sorted(pairs.to_dicts(), key=lambda one: (one["query_id"], one["variant_id"]))
     assert sorted(rows, key=lambda one: (one["query_id"], one["variant_id"])) == wanted
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["boxes", "front"])
+def test_load_dataset_reads_other_selections_too(tmp_path, offline, kind):
+    datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
+    robust = pl.Series("robust", [True, None, False])
+    stated = {"robust_rankers": ["bm25", "qld"], "robust_measures": ["RR@10"]}
+    if kind == "boxes":
+        pairs = boxed_pairs().with_columns(robust)
+        publish(pairs, {**boxed_facts(), **stated}, tmp_path / "out", repair=repair_tables())
+    else:
+        pairs = front_pairs().with_columns(robust)
+        publish(pairs, {**front_facts(), **stated}, tmp_path / "out")
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(offline))
+    rows = [one for part in loaded.values() for one in part.to_list()]
+    assert sorted(rows, key=lambda one: (one["query_id"], one["variant_id"])) == pairs.to_dicts()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlcroissant_validates_the_metadata_of_boxes_and_reads_the_records(tmp_path, caplog):
+    mlcroissant = pytest.importorskip("mlcroissant", reason="the package mlcroissant is not installed")
+    more = {"date": "2026-01-31", "citation": "Us (2026)", "url": "https://e.org/x", "creators": ["A"]}
+    publish(boxed_pairs(), {**boxed_facts(), **more}, tmp_path / "out", repair=repair_tables())
+    with caplog.at_level(logging.WARNING):
+        found = mlcroissant.Dataset(str(tmp_path / "out" / "croissant.json"))
+    assert not found.metadata.issues.errors
+    assert not found.metadata.issues.warnings
+    rows = sum(len(list(found.records(split))) for split in ("train", "dev", "test"))
+    assert rows == boxed_pairs().height
 
 
 @pytest.mark.filterwarnings("ignore")

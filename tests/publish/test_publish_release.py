@@ -247,17 +247,6 @@ def test_wrong_facts_are_refused_with_their_place(tmp_path, change, said):
     assert not list(tmp_path.iterdir())
 
 
-def test_repair_tables_travel_along(tmp_path):
-    gold = pl.DataFrame({"qid": ["1"], "order": ["-1"], "query": ["a"], "bm25.map": [0.5]})
-    publish(toy_pairs(), facts(), tmp_path / "out", gold={("bm25", "map"): gold})
-    assert (
-        (tmp_path / "out" / "repair" / "Q.bm25.map.agg.gold.tsv")
-        .read_text()
-        .startswith("qid\torder\tquery\tbm25.map\n")
-    )
-    assert verify(tmp_path / "out").ok
-
-
 def test_further_columns_and_text_labels_travel_along(tmp_path):
     pairs = toy_pairs().with_columns(
         pl.lit("u1").alias("user"), pl.lit(3, pl.UInt8).alias("turn"), pl.col("label").cast(pl.String),

@@ -5,6 +5,8 @@ import os
 import shutil
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,6 +194,13 @@ def copy_a_pair(folder):
     path.write_bytes(parquet_bytes(pl.concat([pl.read_parquet(path), pl.read_parquet(folder / TRAIN).head(1)])))
 
 
+def bytes_that_are_no_text(folder):
+    rows = pl.read_parquet(folder / TRAIN).to_arrow()
+    texts = [b"\xff\xfe", *(str(one).encode() for one in rows["text"][1:])]
+    wrong = pa.array(texts, pa.large_binary()).view(pa.large_string())
+    pq.write_table(rows.set_column(rows.column_names.index("text"), "text", wrong), folder / TRAIN)
+
+
 CAREFUL = {
     "a score in Optimal.json": (
         edit_json("json/Optimal.json", lambda v: first_entry(v).update(score=9.0)),
@@ -261,6 +270,7 @@ CAREFUL = {
         "facts, measures.RR@10.direction: expected up, down or zero",
     ),
     "no Parquet": (lambda f: (f / TRAIN).write_bytes(b"PAR1 no"), f"{TRAIN}: cannot be read as Parquet"),
+    "bytes that are no text": (bytes_that_are_no_text, f"{TRAIN}: cannot be read as Parquet"),
     "half a Parquet": (
         lambda f: (f / TRAIN).write_bytes((f / TRAIN).read_bytes()[:-100]),
         f"{TRAIN}: cannot be read as Parquet",

@@ -1,9 +1,16 @@
 """askew publish and askew verify: a released dataset keeps its promises, and one that was touched is found out."""
 
 import json
+import tomllib
 
 import polars as pl
+import pyarrow as pa
 import pytest
+
+from askew.engine.store import Store
+from askew.stages.build.resources import Rows
+from askew.stages.recipe import Recipe, prepare, read_recipe, with_settings
+from askew.stages.release import recipe_text, release
 
 
 @pytest.fixture(scope="module")
@@ -11,23 +18,33 @@ def store(tmp_path_factory):
     return tmp_path_factory.mktemp("store")
 
 
-def published(askew_cli, store, *more):
-    done = askew_cli(["publish", "demo", "--out", "ds", "--store", str(store), *more])
+def published(askew_cli, store, *more, recipe="demo"):
+    done = askew_cli(["publish", recipe, "--out", "ds", "--store", str(store), *more])
     assert done.code == 0, done.err
     return done
 
 
-def test_a_dataset_is_published_and_verified(askew_cli, store, tmp_path):
-    done = published(askew_cli, store, "--json")
-    facts = json.loads(done.out)
-    assert facts["subsets"]["effective"] > 30
-    rows = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "ds" / "data").iterdir())])
+def rows_of(folder):
+    return pl.concat([pl.read_parquet(path) for path in sorted((folder / "data").iterdir())])
+
+
+def verified(askew_cli):
+    """What verify has to remark; nothing may be wrong."""
+    done = json.loads(askew_cli(["verify", "ds", "--json"]).out)
+    assert done["wrong"] == []
+    return done["notes"]
+
+
+@pytest.mark.parametrize("recipe", ["demo", "refairmulate-repo"])
+def test_a_dataset_is_published_and_everything_it_promises_is_checked(askew_cli, store, tmp_path, recipe):
+    facts = json.loads(published(askew_cli, store, "--json", recipe=recipe).out)
+    rows = rows_of(tmp_path / "ds")
     assert rows.height == sum(facts["splits"].values())
     effective = rows.filter(pl.col("effective"))
+    assert effective.height == facts["subsets"]["effective"] > 0
     assert (effective["gain:RR@10"] >= 0).all()
     assert (effective["gain:ARaB(tf)@10"] >= 0).all()
-    checked = askew_cli(["verify", "ds"])
-    assert (checked.code, "all rules hold" in checked.out) == (0, True)
+    assert verified(askew_cli) == []
 
 
 def test_the_same_recipe_publishes_the_same_bytes(askew_cli, store, tmp_path):
@@ -48,9 +65,131 @@ def test_one_changed_number_is_found(askew_cli, store, tmp_path):
     assert any("Effective.json" in line for line in json.loads(done.out)["wrong"])
 
 
-def test_boxes_have_no_subsets_to_publish_yet_and_say_so(askew_cli, store):
-    done = askew_cli(["publish", "repair", "--out", "ds", "--store", str(store)])
-    assert (done.code, "take refairmulate" in done.err) == (2, True)
+BOXES = "gold; platinum; diamond; far: refined - original >= 0.2"
+
+
+def test_boxes_are_published_as_repair_publishes_them(askew_cli, store, tmp_path):
+    facts = json.loads(published(askew_cli, store, "--json", "--set", f"select.boxes={BOXES}", recipe="repair").out)
+    rows, old, new = rows_of(tmp_path / "ds"), pl.col("old:AP@100"), pl.col("new:AP@100")
+    assert facts["subsets"] == {name: int(rows[name].sum()) for name in ("gold", "platinum", "diamond", "far")}
+    assert rows.filter(~((new >= old) & (new > 0)), "gold").height == 0
+    assert rows.filter(~(new > old), "platinum").height == 0
+    assert rows.filter(~((new > old) & (new == 1)), "diamond").height == 0
+    assert rows.filter(~(new - old >= 0.2), "far").height == 0
+    repair = tmp_path / "ds" / "repair"
+    every = pl.read_csv(repair / "Q.bm25-msmarco.AP100.agg.all.tsv", separator="\t", infer_schema=False)
+    assert every.columns == ["qid", "order", "query", "bm25-msmarco.AP100"]
+    assert every.filter(pl.col("order") == "-1").height == 96
+    box = pl.read_csv(repair / "bm25-msmarco.AP100.boxes" / "far.tsv", separator="\t", has_header=False)
+    assert (box.height, box.width) == (facts["subsets"]["far"], 5)
+    judged = pl.read_csv(repair / "bm25-msmarco.AP100.boxes" / "far.qrels.tsv", separator="\t", has_header=False)
+    assert set(judged.to_series(0)) == set(box.to_series(0))
+    assert verified(askew_cli) == []
+
+
+def test_where_every_candidate_is_tested_a_query_has_several(askew_cli, store, tmp_path):
+    published(askew_cli, store, recipe="reque")
+    rows = rows_of(tmp_path / "ds").filter("platinum")
+    assert rows.height > rows["query_id"].n_unique() > 0
+    assert verified(askew_cli) == []
+
+
+@pytest.mark.parametrize(("selector", "subset"), [("pareto", "front"), ("epsilon", "is_best")])
+def test_choices_without_weights_are_published_with_their_promises(askew_cli, store, tmp_path, selector, subset):
+    sections = dict(read_recipe("demo").sections)
+    sections["select"] = {"selector": selector, "effectiveness": "RR@10", "bias": "ARaB(tf)@10"}
+    (tmp_path / "mine.toml").write_text(recipe_text(sections))
+    facts = json.loads(published(askew_cli, store, "--json", recipe="mine.toml").out)
+    assert list(facts["subsets"]) == [subset]
+    assert rows_of(tmp_path / "ds").height == facts["subsets"][subset] > 0
+    assert len(verified(askew_cli)) == (1 if selector == "pareto" else 0)
+
+
+def crossed(name, store, **select):
+    sections = dict(read_recipe(name).sections)
+    sections["select"] = {**sections["select"], **select}
+    sections["cross"] = [{"ranker": "qld"}, {"ranker": "bm25", "name": "bm25", "k1": 2.0}]
+    build = prepare(Recipe(name, sections), store)
+    return build, build.plan.run(store)
+
+
+def test_pairs_that_help_under_every_ranker_are_robust(askew_cli, store, tmp_path):
+    held = Store(store)
+    build, outcomes = crossed("demo", held)
+    release(build, held, outcomes, tmp_path / "ds")
+    rows = rows_of(tmp_path / "ds")
+    assert rows.filter("negative")["robust"].null_count() == rows.filter("negative").height
+    fair = rows.filter("fair")
+    assert fair["robust"].null_count() == 0
+    wanted = robust_by_hand(fair, [scores_of(held, outcomes, step) for step in ("cross-qld", "cross-bm25")])
+    assert dict(fair.select("variant_id", "robust").iter_rows()) == wanted
+    assert 0 < sum(wanted.values()) < len(wanted)
+    stated = json.loads((tmp_path / "ds" / "askew.json").read_text())["facts"]
+    assert stated["robust_rankers"] == ["bm25", "qld", "bm25"]
+    assert verified(askew_cli) == []
+
+
+def scores_of(store, outcomes, step):
+    table = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes[step].manifest))))
+    return {row["variant_id"]: row for row in table.iter_rows(named=True)}
+
+
+MEASURES = ("RR@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10")
+
+
+def robust_by_hand(fair, others):
+    found = {}
+    for row in fair.iter_rows(named=True):
+        gains = [[row[f"gain:{name}"] for name in MEASURES]]
+        for scores in others:
+            old, new = scores[row["query_id"]], scores[row["variant_id"]]
+            lean = [abs(old[name]) - abs(new[name]) for name in MEASURES[1:]]
+            gains.append([new["RR@10"] - old["RR@10"], *lean])
+        worse = [any(gain < 0 for gain in one) for one in gains]
+        better = [any(gain > 0 for gain in one) and not bad for one, bad in zip(gains, worse, strict=True)]
+        found[row["variant_id"]] = not any(worse) and any(better)
+    return found
+
+
+def test_where_nothing_is_chosen_there_is_nothing_robust_and_an_empty_dataset(askew_cli, store, tmp_path):
+    held = Store(store)
+    build, outcomes = crossed("repair", held, boxes="never: refined > 2")
+    done = release(build, held, outcomes, tmp_path / "ds")
+    assert done.subsets == {"never": 0}
+    assert verified(askew_cli) == []
+
+
+def test_who_asked_and_when_is_released_where_the_queries_say_it(askew_cli, store, tmp_path):
+    held = Store(store)
+    build = prepare(with_settings(read_recipe("demo"), {}), held)
+    outcomes = build.plan.run(held)
+    queries = build.resources.queries.table
+    said = pa.array([f"user {i % 3}" if i % 2 else None for i in range(queries.num_rows)], pa.string())
+    build.resources.queries = Rows(queries.append_column("context", said))
+    release(build, held, outcomes, tmp_path / "ds")
+    wanted = dict(zip(queries["query_id"].to_pylist(), said.to_pylist(), strict=True))
+    found = rows_of(tmp_path / "ds").select("query_id", "context").unique()
+    assert found.height > 1
+    assert all(wanted[query] == context for query, context in found.iter_rows())
+    assert verified(askew_cli) == []
+
+
+def test_nothing_that_came_as_far_as_pairs_is_told(askew_cli, tmp_path):
+    (tmp_path / "docs.tsv").write_text("d1\tshe sells shells\n")
+    (tmp_path / "queries.tsv").write_text("a\this mother\n")
+    (tmp_path / "qrels.txt").write_text("a 0 d1 1\n")
+    done = askew_cli(["publish", "demo", "--out", "ds", "--set", f"collection.source={tmp_path}"])
+    assert (done.code, "no row came as far as the step 'pairs'" in done.err) == (3, True)
+    assert not (tmp_path / "ds").exists()
+
+
+def test_the_recipe_in_a_card_reads_back_as_toml():
+    sections = {
+        "title": 'a "b"',
+        "retrieve": {"ranker": "bm25", "index": {"analyzer": "plain", "deep": {"x y": [1, True]}}},
+        "reformulate": [{"method": "reduce"}, {"method": "swap", "count": 2.5}],
+    }
+    assert tomllib.loads(recipe_text(sections)) == sections
 
 
 def test_a_folder_that_is_full_is_not_written_over(askew_cli, store, tmp_path):

@@ -10,7 +10,11 @@ import askew
 from askew.core.errors import AskewError
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
+from askew.plugins.asking import Candidates
+from askew.stages.build.queries import Classify
 from askew.stages.build.summary import summary_of
+from askew.stages.build.variants import Reformulate
+from askew.stages.classify import make_classifier
 from askew.stages.recipe import Recipe, prepare, read_recipe, shipped_recipes, with_settings
 
 DEMO = demo_files()
@@ -152,6 +156,38 @@ def test_methods_may_choose_apart_as_if_each_were_alone(tmp_path):
     assert each["query_id"].rle().struct.field("value").is_unique().all()
     with pytest.raises(AskewError, match=r"select\.per: expected query or method, found 'x'"):
         prepare(Recipe("r", dict(sections, select={**sections["select"], "per": "x"})), store)
+
+
+def test_who_asked_travels_to_the_reformulators(tmp_path):
+    seen = []
+
+    class Listening:
+        method, reads = "listening", frozenset()
+
+        def settings(self):
+            return {}
+
+        def reformulate(self, asked):
+            seen.extend(zip(asked.query_ids, asked.contexts, strict=True))
+            return Candidates()
+
+    queries = pa.table({"query_id": ["1", "2"], "text": ["tea", "coffee"], "context": ["u7", None]})
+    kept, _ = Classify(make_classifier({"classifier": "lexical"})).run(queries)
+    variants, _ = Reformulate({"listening": Listening()}, lambda: None, "").run(kept)
+    assert seen == [("1", "u7"), ("2", None)]
+    assert variants["method"].to_pylist() == ["original", "original"]
+
+
+def test_a_recipe_that_keeps_no_query_ends_without_a_summary(tmp_path):
+    store = Store(tmp_path / "store")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "docs.tsv").write_text("d1\tshe sings\n")
+    (tmp_path / "c" / "queries.tsv").write_text("q1\twhy does she sing\n")
+    (tmp_path / "c" / "qrels.txt").write_text("q1 0 d1 1\n")
+    build = prepare(with_settings(read_recipe("demo"), {"collection": {"source": str(tmp_path / "c")}}), store)
+    outcomes = build.plan.run(store)
+    assert outcomes["neutral"].manifest.dropped == {"label female": 1}
+    assert summary_of(store, outcomes, build.select, build.evaluate) is None
 
 
 def test_shipped_recipes_can_be_planned(tmp_path):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,6 +35,19 @@ def test_docquery_names_the_passage_it_read(tiny_t5):
     first = [doc for row, doc in zip(found.rows, found.doc_ids, strict=True) if row == 0]
     assert set(first) <= {passage.doc_id for passage in asked.passages[0]}
     assert len(set(first)) > 1  # passages take turns
+
+
+def test_docquery_may_read_who_asked_before_the_passage(tiny_t5):
+    known = replace(toy_asked(), contexts=("u7 2006-03-01", *(None,) * (len(toy_asked()) - 1)))
+    plain, given = (made(tiny_t5, context=flag).reformulate(known) for flag in (False, True))
+
+    def of(found, row):
+        return [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
+
+    assert of(plain, 0) != of(given, 0)
+    assert of(plain, 1) == of(given, 1)  # nobody is known to have asked it
+    prefixed = made(tiny_t5, prefix="u7 2006-03-01: ").reformulate(known)
+    assert of(given, 0) == of(prefixed, 0)
 
 
 def test_another_seed_draws_others_and_the_same_seed_the_same(tiny_t5):

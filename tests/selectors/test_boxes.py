@@ -8,6 +8,7 @@ from hypothesis import given
 from selection_toys import TWO, scored, tables
 
 from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.expression import Criterion
 from askew.core.measure import Direction
 from askew.selectors.boxes import (
     Boxes,
@@ -20,7 +21,6 @@ from askew.selectors.boxes import (
     nothing_improved,
     read_boxes,
 )
-from askew.selectors.expression import Criterion
 
 RR = {"RR@10": Direction.UP}
 BOXES = ["gold", "platinum", "diamond"]

@@ -62,7 +62,13 @@ def irds_queries(dataset_id: str) -> pa.Table:
 
     def queries() -> Iterator[Row]:
         for number, query in enumerate(dataset.queries_iter(), start=1):
-            yield number, json_id(query.query_id, "query_id", name, number), _text(query, parts, name, number), None
+            yield (
+                number,
+                json_id(query.query_id, "query_id", name, number),
+                _text(query, parts, name, number),
+                None,
+                None,
+            )
 
     return queries_of(_fetched(queries, dataset_id, "queries"), name)
 

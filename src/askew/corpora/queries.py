@@ -17,12 +17,15 @@ SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", 
 _ID_NAMES = ("query_id", "qid", "_id", "id")
 _TEXT_NAMES = ("text", "query")
 
-# The number of its line, the id, the text and the label of a query.
-Row = tuple[int, str, str, str | None]
+# Who asked, and when: what a log knows of a query beside its text. JSON Lines and Parquet may have them.
+_CONTEXT = (("user", "user_id"), ("time", "timestamp"))
+
+# The number of its line, the id, the text, the label and the context of a query.
+Row = tuple[int, str, str, str | None, str | None]
 
 
 def read_queries(path: Path) -> pa.Table:
-    """Columns query_id, text and label (null where the file has none)."""
+    """Columns query_id, text and label (null where the file has none); context where the file says who or when."""
     if suffix_of(path) == ".parquet":
         return queries_of(_parquet(check_file(path, "queries")), path)
     text = read_text(path, "queries")
@@ -33,13 +36,18 @@ def read_queries(path: Path) -> pa.Table:
 def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
     """Queries that are rows already, with the same checks; ``path`` names them in a message."""
     rows: dict[str, dict[str, str | None]] = {}
-    for number, query_id, query, label in found:
+    contexts: list[str | None] = []
+    for number, query_id, query, label, context in found:
         if query_id in rows:
             raise DataError(f"{place(path, number)}: the query id {query_id!r} stands there more than once; keep one")
         rows[query_id] = {"query_id": query_id, "text": query, "label": label}
+        contexts.append(context)
     if not rows:
         raise DataError(f"queries {path}: the file has no queries; expected lines of query id, TAB, text")
-    return pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
+    table = pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
+    if all(context is None for context in contexts):
+        return table
+    return table.append_column("context", pa.array(contexts, pa.string()))
 
 
 def are_queries(columns: list[str]) -> bool:
@@ -57,7 +65,7 @@ def _tsv(text: str, path: Path) -> Iterator[Row]:
             raise DataError(
                 f"{place(path, number)}: expected 2 columns (query id, TAB, text), found {len(fields)} in {shown(line)}"
             )
-        yield number, _id(fields[0], path, number), fields[1], None
+        yield number, _id(fields[0], path, number), fields[1], None, None
 
 
 def _json(text: str, path: Path) -> Iterator[Row]:
@@ -70,7 +78,8 @@ def _json(text: str, path: Path) -> Iterator[Row]:
         query_id = json_id(row[id_name], id_name, path, number)
         label = row.get("label")
         label = None if label is None else json_text(label, "label", path, number)
-        yield number, query_id, json_text(row[text_name], text_name, path, number), label
+        said = [row[name] for names in _CONTEXT for name in names if row.get(name) is not None]
+        yield number, query_id, json_text(row[text_name], text_name, path, number), label, _context(said)
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -79,14 +88,17 @@ def _parquet(path: Path) -> Iterator[Row]:
     text_name = next((name for name in _TEXT_NAMES if name in found), None)
     if id_name is None or text_name is None:
         raise DataError(f"queries {path}: expected query_id and text columns; found {listing(found)}")
+    known = [name for names in _CONTEXT for name in names if name in found]
     names = [id_name, text_name, *(name for name in ("label",) if name in found)]
-    table = parquet_table(path, "queries", names)
+    table = parquet_table(path, "queries", [*names, *known])
     ids = id_column(table, id_name, path, "queries").to_pylist()
     texts, *labels = (text_column(table, name, path, "queries").to_pylist() for name in names[1:])
+    said = [table[name].to_pylist() for name in known]
     for number, (query_id, text) in enumerate(zip(ids, texts, strict=True), start=1):
         if text is None:
             raise no_value(path, number, text_name)
-        yield number, query_id, text, labels[0][number - 1] if labels else None
+        context = _context([values[number - 1] for values in said if values[number - 1] is not None])
+        yield number, query_id, text, labels[0][number - 1] if labels else None, context
 
 
 def _annotated(text: str, path: Path) -> Iterator[Row]:
@@ -99,7 +111,12 @@ def _annotated(text: str, path: Path) -> Iterator[Row]:
             raise DataError(
                 f"{place(path, number)}: expected id,query,label, found {len(fields)} fields in {shown(line)}"
             )
-        yield number, _id(fields[0], path, number), ",".join(fields[1:-1]), fields[-1].strip(WHITE)
+        yield number, _id(fields[0], path, number), ",".join(fields[1:-1]), fields[-1].strip(WHITE), None
+
+
+def _context(said: list[object]) -> str | None:
+    """User and time in one line."""
+    return " ".join(" ".join(str(value).split()) for value in said) or None
 
 
 def _id(field: str, path: Path, number: int) -> str:

@@ -47,12 +47,16 @@ class CollectionStatistics(Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """Queries to be asked otherwise. ``passages`` are the first answers of each, best first."""
+    """Queries to be asked otherwise. ``passages`` are the first answers of each, best first.
+
+    ``contexts`` says who asked and when, in one line, where the queries come from a log that knows.
+    """
 
     query_ids: tuple[str, ...]
     texts: tuple[str, ...]
     passages: tuple[tuple[Passage, ...], ...] | None = None
     statistics: CollectionStatistics | None = None
+    contexts: tuple[str | None, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.query_ids)

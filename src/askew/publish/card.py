@@ -14,21 +14,26 @@ import polars as pl
 
 from askew.publish import numbers
 from askew.publish.escape import code, fenced, markdown, yaml_text
-from askew.publish.facts import Facts
-from askew.publish.pairs import ABOUT, columns_of
+from askew.publish.facts import REFAIRMULATE, Facts
+from askew.publish.pairs import about_columns
 from askew.publish.splits import echoes
 
 _LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _EXAMPLES = 5
-_LAYOUTS = {
-    "json": "a subset in the layout of the Refairmulate paper",
-    "tsv": "all pairs of a group in the layout of the Refairmulate paper",
-    "repair": "originals and candidates in the layout of the RePair paper",
-}
+# What a file holds, by its place and the end of its name.
+_LAYOUTS = (
+    ("json/", "", "a subset in the layout of the Refairmulate paper"),
+    ("tsv/", "", "all pairs of a group in the layout of the Refairmulate paper"),
+    ("repair/", ".agg.all.tsv", "every original with all its candidates, chosen or not, in the layout of RePair"),
+    ("repair/", ".agg.gold.tsv", "every original with its gold candidates in the layout of RePair"),
+    ("repair/", ".qrels.tsv", "the judgements of the queries of a box, as TREC writes them"),
+    ("repair/", "", "the pairs of a box in the layout of RePair: query, its value, rewritten query, its value"),
+)
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
-    "counts", "dropped", "versions", "licence", "language", "version", "date", "url", "citation", "creators",
+    "counts", "dropped", "versions", "licence", "language", "version", "date", "url", "citation", "creators", "scheme",
+    "subsets", "robust_rankers", "robust_measures",
 }  # fmt: skip
 
 NOT_BIAS = (
@@ -54,7 +59,7 @@ USES = (
 def card(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
     """The text of README.md; ``splits`` gives the file of each split, ``more`` the names of further files."""
     parts = (
-        _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts, splits), _examples(pairs),
+        _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts, splits), _examples(pairs, facts),
         _columns(pairs, facts), _making(facts), _splitting(pairs), _uses(), _licences(facts), _files(splits, more),
     )  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
@@ -104,34 +109,56 @@ def _what(pairs: pl.DataFrame, facts: Facts) -> list[str]:
 
 
 def _numbers(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[str]:
-    methods = [[code(value), n, fair] for value, n, fair in numbers.column_counts(pairs, "method")]
-    outcomes = [[code(value), n, fair] for value, n, fair in numbers.column_counts(pairs, "outcome")]
+    methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
+    by = "subset, split and group of the query" if facts.scheme == REFAIRMULATE else "subset and split"
     return [
-        "## Numbers", "", "Pairs by subset, split and group of the query:", "",
-        *numbers.counts_table(pairs, splits), "",
+        "## Numbers", "", f"Pairs by {by}:", "",
+        *numbers.counts_table(pairs, facts, splits), "",
         "Means over the pairs of a subset that have a value (n). A gain is positive where new is better; for a measure "
         "that is best at zero the means keep the sign, the gain compares the sizes:", "",
-        *numbers.means_table(pairs, facts), "",
-        *numbers.table(["method", "pairs", "Fair pairs"], methods), "",
-        *numbers.table(["outcome", "pairs", "Fair pairs"], outcomes), "",
+        *numbers.means_table(pairs, facts), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip
 
 
-def _examples(pairs: pl.DataFrame) -> list[str]:
-    chosen = pairs.filter("fair").unique("query_id", keep="first", maintain_order=True).head(_EXAMPLES)
+def _counted(pairs: pl.DataFrame, facts: Facts, column: str) -> list[str]:
+    rows = [[code(value), n, inside] for value, n, inside in numbers.column_counts(pairs, column, facts.main)]
+    return numbers.table([column, "pairs", f"{facts.shown(facts.main)} pairs"], rows)
+
+
+def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    if not facts.robust_rankers:
+        return []
+    rankers, measures = (", ".join(map(code, names)) for names in (facts.robust_rankers, facts.robust_measures))
+    return [
+        f"Pairs were also asked of other rankers: {rankers} in all. Under a ranker, a rewritten query is better than "
+        f"its original where one of {measures} is better and none is worse. A pair is `robust` where it is worse under "
+        "no ranker and better under one or more; pairs were chosen under the first ranker, so it is mostly the others "
+        "that decide. Shares are of the pairs with a value under every ranker (n), with a 95% interval (Wilson; pairs "
+        "count as independent):", "",
+        *numbers.robust_table(pairs, facts), "",
+    ]  # fmt: skip
+
+
+def _examples(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    shown = facts.shown(facts.main)
+    chosen = pairs.filter(facts.main).unique("query_id", keep="first", maintain_order=True).head(_EXAMPLES)
     rows = [
-        [markdown(row["original_text"]), markdown(row["text"]), code(row["method"]), code(row["outcome"])]
+        [markdown(row["original_text"]), markdown(row["text"]), code(row["method"]), code(_known(row["outcome"]))]
         for row in chosen.iter_rows(named=True)
     ]
     if not rows:
-        return ["No pair is in Fair, so there is no example.", ""]
-    return ["The first Fair pairs:", "", *numbers.table(["original", "rewritten", "method", "outcome"], rows), ""]
+        return [f"No pair is in {shown}, so there is no example.", ""]
+    return [f"The first {shown} pairs:", "", *numbers.table(["original", "rewritten", "method", "outcome"], rows), ""]
+
+
+def _known(outcome: str | None) -> str:
+    return numbers.UNKNOWN if outcome is None else outcome
 
 
 def _columns(pairs: pl.DataFrame, facts: Facts) -> list[str]:
-    about = columns_of(facts) | ABOUT
+    about = about_columns(facts)
     rows = [
-        [code(name), str(kind).lower(), about.get(name, "a column that the run added")]
+        [code(name), str(kind).lower(), markdown(about.get(name, "a column that the run added"))]
         for name, kind in pairs.schema.items()
         if name != "split"
     ]
@@ -142,7 +169,7 @@ def _making(facts: Facts) -> list[str]:
     measures = [[code(one.name), code(one.signature), one.direction.value, code(one.key)] for one in facts.measures]
     lines = [
         "## How it was made", "", f"Collection {code(facts.collection)}, ranker {code(facts.ranker)}.", "",
-        *numbers.table(["measure", "signature", "better is", "key in json and tsv"], measures), "",
+        *numbers.table(["measure", "signature", "better is", "key in other files"], measures), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):
         lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "licence")), ""]
@@ -188,7 +215,7 @@ def _licences(facts: Facts) -> list[str]:
 
 def _files(splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
     rows = [[code(file), f"the split {split}"] for split, file in splits.items()]
-    rows += [[code(file), _LAYOUTS[file.partition("/")[0]]] for file in more]
+    rows += [[code(file), _holds(file)] for file in more]
     rows += [[code("askew.json"), "the facts of the run"], [code("croissant.json"), "metadata for machines"]]
     load = ["from datasets import load_dataset", 'pairs = load_dataset("path/to/this/folder")']
     check = ["sha256sum -c checksums.sha256   # the bytes", "askew verify .                   # and what must hold"]
@@ -197,6 +224,10 @@ def _files(splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
         "To check that nothing was changed and that every rule of the subsets holds:", "",
         *fenced("\n".join(check), "sh"),
     ]  # fmt: skip
+
+
+def _holds(file: str) -> str:
+    return next(what for place, end, what in _LAYOUTS if file.startswith(place) and file.endswith(end))
 
 
 def _rows_table(rows: list[dict[str, Any]], first: tuple[str, ...]) -> list[str]:

@@ -20,10 +20,12 @@ from askew.core.errors import AskewError, ConfigError, DataError
 from askew.core.fingerprint import digest_file
 from askew.publish import files, layouts, numbers
 from askew.publish.croissant import croissant_problems
-from askew.publish.facts import GROUPS, SUBSETS, Facts, read_facts
+from askew.publish.facts import BOXES, REFAIRMULATE, Facts, read_facts
 from askew.publish.invariants import problems, unchecked
 from askew.publish.pairs import canonical
 from askew.publish.release import FORMAT, group_file, split_files
+from askew.publish.repair import FOLDER, repair_problems
+from askew.publish.selection import GROUPS
 from askew.publish.splits import SALT, check_shares, leaks, with_split
 
 
@@ -126,7 +128,9 @@ def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.Dat
     if name not in found:
         raise DataError(f"{name}: missing")
     try:
-        rows = pl.DataFrame(pq.read_table(pa.BufferReader(found[name].read_bytes())))
+        read = pq.read_table(pa.BufferReader(found[name].read_bytes()))
+        read.validate(full=True)
+        rows = pl.DataFrame(read)
     except (pa.ArrowException, OSError, pl.exceptions.PolarsError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name}: cannot be read as Parquet ({first[:100]})") from None
@@ -143,7 +147,7 @@ def _look(
     report: Report, found: dict[str, Path], digests: dict[str, str], stated: _Stated, table: pl.DataFrame
 ) -> None:
     report.pairs = table.height
-    report.subsets = {subset: int(table[subset].sum()) for subset in SUBSETS}
+    report.subsets = {subset: int(table[subset].sum()) for subset in stated.facts.subsets}
     report.notes += unchecked(stated.facts)
     ordered = table.sort("query_id", "variant_id", maintain_order=True)
     facts = stated.facts
@@ -151,9 +155,7 @@ def _look(
         iter(problems(ordered, facts)),
         _splits(ordered, stated),
         _sizes(report, stated, table),
-        *(_subset(found, ordered, facts, subset) for subset in layouts.SUBSET_FILES),
-        *(_group(found, ordered, facts, group) for group in GROUPS),
-        *(_gold(found, name) for name in found if name.startswith("repair/")),
+        *_papers(found, ordered, facts),
         _card(found, ordered, stated),
         _croissant(found, digests, table),
     ):
@@ -184,6 +186,16 @@ def _sizes(report: Report, stated: _Stated, table: pl.DataFrame) -> Iterator[str
         yield "askew.json: the numbers of pairs are not those of the Parquet rows"
 
 
+def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> list[Iterator[str]]:
+    """The checks of the papers' own files that the scheme has."""
+    if facts.scheme == BOXES:
+        return [_repair(found, table, facts)]
+    if facts.scheme != REFAIRMULATE:
+        return []
+    subsets = [_subset(found, table, facts, subset) for subset in layouts.SUBSET_FILES]
+    return subsets + [_group(found, table, facts, group) for group in GROUPS]
+
+
 def _subset(found: dict[str, Path], table: pl.DataFrame, facts: Facts, subset: str) -> Iterator[str]:
     name = f"json/{layouts.SUBSET_FILES[subset]}"
     yield from layouts.entry_problems(files.read_json(found, name), layouts.entries(table, facts, subset), name)
@@ -194,15 +206,17 @@ def _group(found: dict[str, Path], table: pl.DataFrame, facts: Facts, group: int
     yield from layouts.tsv_problems(files.read_text(found, name), layouts.group_tsv(table, facts, group), name)
 
 
-def _gold(found: dict[str, Path], name: str) -> Iterator[str]:
-    yield from layouts.gold_problems(files.read_text(found, name), name)
+def _repair(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    texts = {name: files.read_text(found, name) for name in found if name.startswith(f"{FOLDER}/")}
+    yield from repair_problems(texts, table, facts)
 
 
 def _card(found: dict[str, Path], table: pl.DataFrame, stated: _Stated) -> Iterator[str]:
     text = files.read_text(found, "README.md")
     for what, lines in (
-        ("counts", numbers.counts_table(table, stated.shares)),
+        ("counts", numbers.counts_table(table, stated.facts, stated.shares)),
         ("means", numbers.means_table(table, stated.facts)),
+        ("robust pairs", numbers.robust_table(table, stated.facts)),
     ):
         if "\n".join(lines) not in text:
             yield f"README.md: its table of {what} is not that of the Parquet rows"

@@ -15,7 +15,7 @@ from askew.publish import numbers
 from askew.publish.card import LIMITS, NOT_BIAS, USES, creators, language
 from askew.publish.escape import one_line
 from askew.publish.facts import Facts
-from askew.publish.pairs import ABOUT, columns_of
+from askew.publish.pairs import about_columns
 
 # The terms of the format; a term without a namespace of its own is one of schema.org.
 _TERMS = (
@@ -80,7 +80,7 @@ def _file(name: str, digest: str, size: int) -> dict[str, Any]:
 
 
 def _records(pairs: pl.DataFrame, facts: Facts, split: str, file: str) -> dict[str, Any]:
-    about = columns_of(facts) | ABOUT
+    about = about_columns(facts)
     taken: set[str] = set()
     fields = [
         {
@@ -128,7 +128,7 @@ def _rai(pairs: pl.DataFrame, facts: Facts) -> dict[str, Any]:
 
 
 def _collection(pairs: pl.DataFrame, facts: Facts) -> str:
-    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in numbers.column_counts(pairs, "method"))
+    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in numbers.column_counts(pairs, "method", facts.main))
     return one_line(
         f"{pairs['query_id'].n_unique()} queries of {facts.collection}, rewritten by {methods or 'no method'}; "
         f"originals and rewritten queries were searched with {facts.ranker}."
@@ -150,22 +150,28 @@ def _annotation(facts: Facts) -> str:
 def _biases(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     for name, (n, value) in numbers.original_means(pairs, facts).items():
         yield one_line(f"{name} of the original queries: mean {numbers.shown(value)} (n = {n}).")
-    fair = pairs.filter("fair")
+    chosen, shown = pairs.filter(facts.main), facts.shown(facts.main)
     for one in facts.measures:
-        found = numbers.means(fair, one.name)
+        found = numbers.means(chosen, one.name)
         old, new = numbers.shown(found.old), numbers.shown(found.new)
-        yield one_line(f"{one.name} of the Fair pairs: mean {old} before, {new} after (n = {found.n}).")
+        yield one_line(f"{one.name} of the {shown} pairs: mean {old} before, {new} after (n = {found.n}).")
 
 
 def _personal(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     texts, mails, digits = numbers.personal_marks(pairs)
-    known = {*columns_of(facts), "doc_id", "split"}
+    known = {*about_columns(facts), "split"}
     others = [name for name in pairs.columns if name not in known]
     lines = [
         f"Query texts may name people. Of {texts} different texts, {mails} look like they hold an address for mail and "
         f"{digits} hold seven digits or more in a row; no other search for personal information was made.",
         "No group of a user is known or guessed; the groups of the measures are those that documents mention.",
     ]
+    if "context" in pairs.columns:
+        told = pairs["context"].drop_nulls()
+        lines.append(
+            f"The column context says who asked and when, in {len(told)} pairs and {told.n_unique()} different texts: "
+            "the queries of one person can be put together by it. Look at it before you pass it on."
+        )
     if others:
         lines.append(one_line(f"Columns that the run added, to be looked at before the texts are passed on: {others}."))
     return lines

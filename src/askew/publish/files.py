@@ -66,7 +66,7 @@ def _sync(path: Path) -> None:
 def write(folder: Path, name: str, data: bytes | str) -> None:
     """Write a file of the release."""
     path = folder / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 

@@ -1,4 +1,4 @@
-"""The same pairs in the papers' own files.
+"""The same pairs in the files of the Refairmulate paper; those of RePair are in ``askew.publish.repair``.
 
 JSON (Optimal, Effective, Fair): {group: {query id: {query_text, metrics, score, org_query_text}}} with groups "1" to
 "4", metrics Orig_KEY and New_KEY for each measure, then Label and Group. One pair stands on one line. A query may have
@@ -7,8 +7,6 @@ there and the Effective one in a list under ``also``: nothing is lost, and what 
 
 TSV (group_1 to group_4): every pair of the group, the published six measures first, further measures behind them in
 both blocks; a measure that was not taken has no column, and a value that could not be measured is an empty field.
-
-RePair (Q.RANKER.METRIC.agg.gold.tsv): qid, order (-1 for the original, pred.i for candidates), query, RANKER.METRIC.
 """
 
 from __future__ import annotations
@@ -16,17 +14,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError
-from askew.publish.facts import GROUPS, Facts
+from askew.publish.facts import Facts
+from askew.publish.selection import GROUPS
 
 SUBSET_FILES = {"optimal": "Optimal.json", "effective": "Effective.json", "fair": "Fair.json"}
-GOLD = re.compile(r"Q\.(?P<value>[A-Za-z0-9_+-][A-Za-z0-9_.+-]*\.[A-Za-z0-9_.+-]+)\.agg\.gold\.tsv")
 Entries = dict[str, dict[str, Any]]
 
 
@@ -94,7 +90,7 @@ def group_tsv(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
     """All pairs of a group as TSV."""
     values = [f"{side}:{one.name}" for side in ("old", "new") for one in facts.measures]
     rows = pairs.filter(pl.col("group") == group).select("query_id", "text", "label", *values, "original_text")
-    return _tsv([header(facts), *rows.iter_rows()])
+    return tsv_text([header(facts), *rows.iter_rows()])
 
 
 def tsv_problems(found: str, expected: str, name: str) -> Iterator[str]:
@@ -107,50 +103,8 @@ def tsv_problems(found: str, expected: str, name: str) -> Iterator[str]:
     yield f"{name}: {len(wrong)} lines do not agree with the Parquet rows; first: line {wrong[0] + 1}"
 
 
-def gold_name(ranker: str, metric: str) -> str:
-    """The published name of a RePair file."""
-    name = f"Q.{ranker}.{metric}.agg.gold.tsv"
-    if not ranker or not metric or not GOLD.fullmatch(name):
-        raise ConfigError(f"RePair file: expected plain names of ranker and metric, found {ranker!r} and {metric!r}")
-    return name
-
-
-def gold_tsv(table: pl.DataFrame, ranker: str, metric: str) -> str:
-    """A ready table (qid, order, query and the value as RANKER.METRIC) in RePair's layout; rows keep their order."""
-    names = ["qid", "order", "query", f"{ranker}.{metric}"]
-    if table.columns != names:
-        raise DataError(f"RePair table: expected the columns {', '.join(names)}; found {', '.join(table.columns)}")
-    text = _tsv([names, *table.iter_rows()])
-    broken = next(gold_problems(text, gold_name(ranker, metric)), None)
-    if broken:
-        raise DataError(broken)
-    return text
-
-
-def gold_problems(text: str, name: str) -> Iterator[str]:
-    """One line for each rule that a RePair file breaks."""
-    stated = GOLD.fullmatch(name.rpartition("/")[2])
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
-        values = [float(row[3]) for row in rows[1:]]
-    except (csv.Error, ValueError, IndexError):
-        yield f"{name}: expected four fields a line, the last of them a number"
-        return
-    if stated is None or not rows or rows[0] != ["qid", "order", "query", stated["value"]]:
-        yield f"{name}: expected the header qid, order, query and the name of the value"
-        return
-    originals = {row[0]: value for row, value in zip(rows[1:], values, strict=True) if row[1] == "-1"}
-    alone = [row[0] for row in rows[1:] if row[0] not in originals]
-    if alone or sum(row[1] == "-1" for row in rows[1:]) != len(originals):
-        yield f"{name}: expected one original (order -1) for each query; first without: {next(iter(alone), '')[:60]!r}"
-        return
-    kept = [(row[0], value) for row, value in zip(rows[1:], values, strict=True) if row[1] != "-1"]
-    worse = [query for query, value in kept if not (value > 0 and value >= originals[query])]
-    if worse:
-        yield f"{name}: {len(worse)} candidates are not above zero or below their original; first: {worse[0][:60]!r}"
-
-
-def _tsv(rows: Iterable[Any]) -> str:
+def tsv_text(rows: Iterable[Any]) -> str:
+    """Rows as lines of tab-separated fields; a field with a tab, a quote or a line break is quoted."""
     text = io.StringIO(newline="")
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -6,14 +6,17 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import polars as pl
 
 from askew.publish.escape import code
-from askew.publish.facts import GROUPS, SUBSETS, Facts
+from askew.publish.facts import REFAIRMULATE, Facts
+from askew.publish.selection import GROUPS
 
 _MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _DIGITS = re.compile(r"(?:\d[ -]?){7,}")
+UNKNOWN = "not known"
 
 
 @dataclass(frozen=True)
@@ -45,36 +48,66 @@ def original_means(pairs: pl.DataFrame, facts: Facts) -> dict[str, tuple[int, fl
     return {name: (len(values), mean(values)) for name, values in columns.items()}
 
 
-def subsets_of(pairs: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def wilson(hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share (1927); it stays within 0 and 1, and is not empty at the ends."""
+    if not n:
+        return math.nan, math.nan
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, spread = hits / n, z * z / n
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def subsets_of(pairs: pl.DataFrame, facts: Facts) -> list[tuple[str, pl.DataFrame]]:
     """The pairs of each subset by the name that readers see, all of them first."""
-    return {"all": pairs, **{name.capitalize(): pairs.filter(name) for name in SUBSETS}}
+    return [("all", pairs), *((facts.shown(name), pairs.filter(name)) for name in facts.subsets)]
 
 
-def counts_table(pairs: pl.DataFrame, splits: Iterable[str]) -> list[str]:
-    """Pairs and queries of each subset, by split and by group of the query."""
+def counts_table(pairs: pl.DataFrame, facts: Facts, splits: Iterable[str]) -> list[str]:
+    """Pairs and queries of each subset, by split, and by group of the query where there are groups."""
     names = list(splits)
+    groups = GROUPS if facts.scheme == REFAIRMULATE else ()
     rows = []
-    for name, part in subsets_of(pairs).items():
+    for name, part in subsets_of(pairs, facts):
         by_split = [part.filter(pl.col("split") == split).height for split in names]
-        by_group = [part.filter(pl.col("group") == group).height for group in GROUPS]
+        by_group = [part.filter(pl.col("group") == group).height for group in groups]
         rows.append([name, part.height, part["query_id"].n_unique(), *by_split, *by_group])
-    return table(["subset", "pairs", "queries", *names, *(f"group {group}" for group in GROUPS)], rows)
+    return table(["subset", "pairs", "queries", *names, *(f"group {group}" for group in groups)], rows)
 
 
 def means_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     """Mean old and new value and gain of each measure in each subset, with n."""
     rows = []
-    for name, part in subsets_of(pairs).items():
+    for name, part in subsets_of(pairs, facts):
         for one in facts.measures:
             found = means(part, one.name)
             rows.append([name, code(one.name), found.n, *map(shown, (found.old, found.new, found.gain))])
     return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
 
 
-def column_counts(pairs: pl.DataFrame, column: str) -> list[tuple[str, int, int]]:
-    """Each value of a column with its pairs and its Fair pairs, most frequent first."""
-    found = pairs.group_by(column).agg(pl.len().alias("n"), pl.col("fair").sum().alias("fair"))
-    return [(str(value), n, fair) for value, n, fair in found.sort("n", column, descending=[True, False]).iter_rows()]
+def robust_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    """Of the pairs of each subset that are known under every ranker, how many are robust; none without rankers."""
+    if not facts.robust_rankers:
+        return []
+    rows = []
+    for name, part in subsets_of(pairs, facts):
+        known = part["robust"].drop_nulls()
+        n, hits = len(known), int(known.sum())
+        low, high = wilson(hits, n)
+        rows.append([name, part.height, n, hits, _percent(hits / n if n else math.nan), _percent(low), _percent(high)])
+    return table(["subset", "pairs", "known (n)", "robust", "share", "low", "high"], rows)
+
+
+def _percent(share: float) -> str:
+    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
+
+
+def column_counts(pairs: pl.DataFrame, column: str, subset: str) -> list[tuple[str, int, int]]:
+    """Each value of a column with its pairs and those of them in the subset, most frequent first."""
+    named = pairs.select(pl.col(column).fill_null(UNKNOWN), pl.col(subset).alias("inside"))
+    found = named.group_by(column).agg(pl.len().alias("n"), pl.col("inside").sum())
+    return [(str(one), n, inside) for one, n, inside in found.sort("n", column, descending=[True, False]).iter_rows()]
 
 
 def personal_marks(pairs: pl.DataFrame) -> tuple[int, int, int]:

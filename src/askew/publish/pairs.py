@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError
-from askew.publish.facts import GROUPS, SUBSETS, Facts
+from askew.publish.facts import BOXES, REFAIRMULATE, Facts
+from askew.publish.selection import GROUPS
 
 TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 KINDS = {
@@ -22,22 +23,36 @@ KINDS = {
     "new": "the value of the rewritten query",
     "gain": "how much better new is than old",
 }
-ABOUT = {
+_ABOUT = {
     "query_id": "the query, as its collection names it",
     "variant_id": "the rewritten query; unique within its query",
     "original_text": "the query as it was first asked",
     "text": "the rewritten query",
     "method": "what made the rewritten query",
-    "doc_id": "the document it was made from, if any",
     "group": "of the query: 1 effective without lean, 2 effective with lean, 3 not effective without lean, 4 neither",
     "label": "the label of the selection",
     "outcome": "what became of effectiveness and lean, by name",
     "score": "the score of the selection; larger is better",
+}
+_OF_GROUPS = ("group", "label", "score")
+_MAYBE = {
+    "doc_id": "the document it was made from, if any",
+    "context": "who asked the query and when, as its collection says it",
+}
+_SUBSETS = {
     "optimal": "in the subset Optimal",
     "effective": "in the subset Effective",
     "fair": "in the subset Fair (Optimal and Effective together)",
     "negative": "a negative sample",
 }
+_FURTHER = {
+    "accepted": "its label is accepted for its group",
+    "valid": "it may become Effective",
+    "perfect": "the rewritten query itself is effective and without lean",
+    "is_best": "the one candidate of its query that the selection puts first",
+    "optimal_score": "the score that the published files have of an Optimal pair",
+}
+_ROBUST = "worse under none of the rankers and better under one or more; null where it is not known under all of them"
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 _ROW_GROUP = 1 << 16
 _PLAIN = (pl.String, pl.Boolean)
@@ -45,19 +60,39 @@ _NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
 
 def columns_of(facts: Facts) -> dict[str, str]:
-    """The columns that every release with these facts has, with their meaning, ``doc_id`` left out."""
-    about = {name: text for name, text in ABOUT.items() if name != "doc_id"}
+    """The columns that every release with these facts has, with their meaning."""
+    grouped = facts.scheme == REFAIRMULATE
+    about = {name: text for name, text in _ABOUT.items() if grouped or name not in _OF_GROUPS}
+    about |= {subset: _about_subset(subset, facts) for subset in facts.subsets}
+    if facts.robust_rankers:
+        about["robust"] = _ROBUST
     return about | {f"{kind}:{one.name}": KINDS[kind] for one in facts.measures for kind in KINDS}
+
+
+def about_columns(facts: Facts) -> dict[str, str]:
+    """The meaning of every column that we know, of those too that a release may have."""
+    return _FURTHER | _MAYBE | columns_of(facts)
+
+
+def _about_subset(subset: str, facts: Facts) -> str:
+    if facts.scheme == REFAIRMULATE:
+        return _SUBSETS[subset]
+    if facts.scheme == BOXES:
+        return f"in the box {subset}: {facts.selection.boxes[subset].text}"
+    front = facts.selection.fronts.get(subset)
+    if front is not None:
+        return f"none of its query is as good in {' and '.join(front.measures)} and better in one of them"
+    return _FURTHER.get(subset, f"in the subset {subset}")
 
 
 def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """The pairs with the columns in order, of one type each, sorted by query and variant."""
     _check_columns(pairs, facts)
-    named = ["doc_id"] if "doc_id" in pairs.columns else []
+    named = [name for name in _MAYBE if name in pairs.columns]
     known = [*_FIRST, *named, *(name for name in columns_of(facts) if name not in _FIRST)]
     others = [name for name in pairs.columns if name not in known]
-    typed = pairs.select(_typed(pairs, name) for name in [*known, *others])
-    _check_values(typed, [name for name in columns_of(facts) if ":" not in name])
+    typed = pairs.select(_typed(pairs, name, facts) for name in [*known, *others])
+    _check_values(typed, facts)
     return typed.sort("query_id", "variant_id", maintain_order=True)
 
 
@@ -76,19 +111,19 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
             raise ConfigError(f"facts, measures: expected {measure!r}, for the pairs have the column {name!r}")
 
 
-def _typed(pairs: pl.DataFrame, name: str) -> pl.Expr:
-    found = pairs.schema[name]
-    column, integer = pl.col(name), found.is_integer()
-    if name in TEXTS or name == "doc_id":
+def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
+    found, column = pairs.schema[name], pl.col(name)
+    grouped = facts.scheme == REFAIRMULATE
+    if name in TEXTS or name in _MAYBE:
         right, expr = found.base_type() in _NAMES, column.cast(pl.String)
-    elif name in SUBSETS:
+    elif name in facts.subsets or (name == "robust" and facts.robust_rankers):
         right, expr = found == pl.Boolean, column
-    elif name == "score" or name.partition(":")[0] in KINDS:
+    elif name.partition(":")[0] in KINDS or (grouped and name == "score"):
         right, expr = found.is_numeric() or found == pl.Null, column.cast(pl.Float64).fill_nan(None)
-    elif name == "group":
-        right, expr = integer, column.cast(pl.Int32, strict=False)
-    elif name == "label":
-        right, expr = integer or found == pl.String, column.cast(pl.Int64) if integer else column
+    elif grouped and name == "group":
+        right, expr = found.is_integer(), column.cast(pl.Int32, strict=False)
+    elif grouped and name == "label":
+        right, expr = found.is_integer() or found == pl.String, _other(name, found)
     else:
         right, expr = found in _PLAIN or found.is_numeric(), _other(name, found)
     if not right:
@@ -103,9 +138,11 @@ def _other(name: str, found: pl.DataType) -> pl.Expr:
     return pl.col(name).cast(pl.Int64 if found.is_integer() else pl.Float64)
 
 
-def _check_values(pairs: pl.DataFrame, needed: list[str]) -> None:
-    for name in needed:
-        empty = pairs[name].null_count()
+def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
+    # What became of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
+    free = ("robust",) if facts.scheme == REFAIRMULATE else ("robust", "outcome")
+    for name in columns_of(facts):
+        empty = pairs[name].null_count() if ":" not in name and name not in free else 0
         if empty:
             raise DataError(f"pairs, column {name!r}: expected a value in every row, found {empty} rows without one")
     for name in TEXTS:
@@ -116,7 +153,7 @@ def _check_values(pairs: pl.DataFrame, needed: list[str]) -> None:
     infinite = [name for name in numbers.columns if numbers[name][0]]
     if infinite:
         raise DataError(f"pairs, column {infinite[0]!r}: expected finite numbers")
-    wrong = pairs.filter(~pl.col("group").is_in(GROUPS))
+    wrong = pairs.filter(~pl.col("group").is_in(GROUPS)) if facts.scheme == REFAIRMULATE else pairs.clear()
     if wrong.height:
         raise DataError(f"pairs, column 'group': expected 1 to 4, found {wrong['group'][0]}")
 

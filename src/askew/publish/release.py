@@ -1,7 +1,8 @@
 """``publish``: pairs and facts in, a folder out, whole or not at all.
 
     data/SPLIT-00000-of-00001.parquet   the pairs
-    json/, tsv/, repair/                the same in the papers' own layouts
+    json/, tsv/                         the same in the layouts of the Refairmulate paper, where it has its subsets
+    repair/                             the same in those of the RePair paper, where it has boxes
     README.md, croissant.json           for people and for machines
     askew.json                          the facts, and how the pairs were split
     checksums.sha256                    of all of these
@@ -18,14 +19,16 @@ from typing import Any
 
 import polars as pl
 
-from askew.core.errors import DataError
+from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import digest_file
 from askew.publish import files, layouts
 from askew.publish.card import card
 from askew.publish.croissant import croissant
-from askew.publish.facts import GROUPS, SUBSETS, Facts, canonical_json, read_facts
+from askew.publish.facts import BOXES, REFAIRMULATE, Facts, canonical_json, read_facts
 from askew.publish.invariants import problems
 from askew.publish.pairs import canonical, parquet_bytes
+from askew.publish.repair import Tables, repair_files
+from askew.publish.selection import GROUPS
 from askew.publish.splits import SALT, check_shares, leaks, with_split
 
 FORMAT = 1
@@ -46,23 +49,21 @@ def publish(
     facts: Mapping[str, Any],
     out: Path,
     shares: Mapping[str, float] | None = None,
-    gold: Mapping[tuple[str, str], pl.DataFrame] | None = None,
+    repair: Tables | None = None,
 ) -> Published:
     """Write a release of the pairs to the new or empty folder ``out``.
 
-    ``shares`` are the sizes of the splits; ``gold`` gives ready tables in RePair's layout by ranker and metric.
+    ``shares`` are the sizes of the splits; ``repair`` what RePair publishes beside the pairs, for the scheme boxes.
     """
     out = Path(out)
     files.refuse_full(out)
     checked, parts = read_facts(facts), check_shares(shares)
     table = with_split(canonical(pairs, checked), parts)
     _refuse([*problems(table, checked), *leaks(table)])
-    repair = {
-        f"repair/{layouts.gold_name(*name)}": layouts.gold_tsv(rows, *name) for name, rows in (gold or {}).items()
-    }
+    papers = _papers(table, checked, repair)
     with files.new_folder(out) as folder:
-        _write(folder, table, checked, parts, repair)
-    return Published(out, _split_sizes(table, parts), _subset_sizes(table))
+        _write(folder, table, checked, parts, papers)
+    return Published(out, _split_sizes(table, parts), _subset_sizes(table, checked))
 
 
 def split_files(shares: Mapping[str, float]) -> dict[str, str]:
@@ -81,15 +82,26 @@ def _refuse(broken: list[str]) -> None:
         raise DataError("pairs: not published, for these rules do not hold:\n" + "\n".join(broken[:_SHOWN]) + more)
 
 
-def _write(folder: Path, table: pl.DataFrame, facts: Facts, shares: dict[str, float], repair: dict[str, str]) -> None:
+def _papers(table: pl.DataFrame, facts: Facts, repair: Tables | None) -> dict[str, str]:
+    """The pairs in the papers' own files."""
+    if facts.scheme == BOXES:
+        return repair_files(table, facts, repair)
+    if repair is not None:
+        raise ConfigError(f"facts, scheme: expected {BOXES} for RePair's tables, found {facts.scheme}")
+    if facts.scheme != REFAIRMULATE:
+        return {}
+    subsets = {
+        f"json/{name}": layouts.json_text(layouts.entries(table, facts, subset))
+        for subset, name in layouts.SUBSET_FILES.items()
+    }
+    return subsets | {f"tsv/{group_file(group)}": layouts.group_tsv(table, facts, group) for group in GROUPS}
+
+
+def _write(folder: Path, table: pl.DataFrame, facts: Facts, shares: dict[str, float], papers: dict[str, str]) -> None:
     splits = split_files(shares)
     for split, name in splits.items():
         files.write(folder, name, parquet_bytes(table.filter(pl.col("split") == split).drop("split")))
-    for subset, name in layouts.SUBSET_FILES.items():
-        files.write(folder, f"json/{name}", layouts.json_text(layouts.entries(table, facts, subset)))
-    for group in GROUPS:
-        files.write(folder, f"tsv/{group_file(group)}", layouts.group_tsv(table, facts, group))
-    for name, text in repair.items():
+    for name, text in papers.items():
         files.write(folder, name, text)
     data = files.walk(folder)[0]
     digests = {name: digest_file(path) for name, path in data.items()}
@@ -108,7 +120,7 @@ def _statement(table: pl.DataFrame, facts: Facts, shares: dict[str, float]) -> d
         "format": FORMAT,
         "facts": facts.stated,
         "split": {"salt": SALT, "shares": [[name, share] for name, share in shares.items()]},
-        "pairs": {"splits": _split_sizes(table, shares), "subsets": _subset_sizes(table)},
+        "pairs": {"splits": _split_sizes(table, shares), "subsets": _subset_sizes(table, facts)},
     }
 
 
@@ -116,5 +128,5 @@ def _split_sizes(table: pl.DataFrame, shares: Mapping[str, float]) -> dict[str, 
     return {split: table.filter(pl.col("split") == split).height for split in shares}
 
 
-def _subset_sizes(table: pl.DataFrame) -> dict[str, int]:
-    return {subset: int(table[subset].sum()) for subset in SUBSETS}
+def _subset_sizes(table: pl.DataFrame, facts: Facts) -> dict[str, int]:
+    return {subset: int(table[subset].sum()) for subset in facts.subsets}

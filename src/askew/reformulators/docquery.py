@@ -28,7 +28,8 @@ class DocQueryReformulator:
     """Queries that a T5-class model writes for the first passages, passage after passage.
 
     ``preset`` sets how texts are drawn (doctttttquery or refairmulate); ``prefix`` is put before each passage, as some
-    checkpoints want it; ``passages`` says how many of the first passages are read.
+    checkpoints want it; ``passages`` says how many of the first passages are read. With ``context`` who asked and when
+    stands before the passage, as RePair trains and asks its models ("USER: passage").
     """
 
     method = "docquery"
@@ -37,7 +38,7 @@ class DocQueryReformulator:
     def __init__(
         self, model: str = DEFAULT, revision: str | None = None, count: int = 10, passages: int = 10,
         preset: str = "doctttttquery", prefix: str = "", per_call: int = 5, attempts: int = 100, seed: int = 7,
-        device: str | None = None,
+        device: str | None = None, context: bool = False,
     ) -> None:  # fmt: skip
         if preset not in PRESETS:
             raise ConfigError(f"docquery: expected the preset {' or '.join(PRESETS)}, found {preset!r}")
@@ -46,14 +47,14 @@ class DocQueryReformulator:
         self._sampling, randomize = PRESETS[preset]
         self._how = Drawing(count, per_call, attempts, seed, randomize)
         self._model, self._revision, self._device = model, revision, device
-        self._passages, self._prefix, self._preset = passages, prefix, preset
+        self._passages, self._prefix, self._preset, self._context = passages, prefix, preset, context
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the model by its weights."""
         return {
             "model": identify(self._model, self._revision), "passages": self._passages, "prefix": self._prefix,
             "preset": self._preset, "count": self._how.count, "per_call": self._how.per_call,
-            "attempts": self._how.attempts, "seed": self._how.seed,
+            "attempts": self._how.attempts, "seed": self._how.seed, "context": self._context,
         }  # fmt: skip
 
     def reformulate(self, asked: Asked) -> Candidates:
@@ -62,6 +63,12 @@ class DocQueryReformulator:
 
         def prompts(row: int) -> Sequence[tuple[str, str | None]]:
             passages = (asked.passages or ((),) * len(asked))[row][: self._passages]
-            return [(self._prefix + passage.text, passage.doc_id) for passage in passages if passage.text.strip()]
+            before = self._prefix + (self._who(asked, row) if self._context else "")
+            return [(before + passage.text, passage.doc_id) for passage in passages if passage.text.strip()]
 
         return draw(asked, prompts, writer, self._sampling, self._how, self.method)
+
+    @staticmethod
+    def _who(asked: Asked, row: int) -> str:
+        context = (asked.contexts or (None,) * len(asked))[row]
+        return f"{context}: " if context else ""

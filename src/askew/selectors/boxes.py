@@ -7,7 +7,7 @@ A box holds the pairs whose best candidate meets a criterion on the refined and 
 ``diamond``   ``refined > original and refined == 1``
 ``eq1``       ``refined > original``: Eq. 1 of the paper, which is strict where the distributed gold is not
 
-and any other that users write (``askew.selectors.expression``). As published, only the best candidate of a query is
+and any other that users write (``askew.core.expression``). As published, only the best candidate of a query is
 tested; ``every`` tests all of them.
 
 Aggregated tables have the columns ``qid order query r.m``: the original with order -1, then the candidates with order
@@ -30,10 +30,10 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import Direction
 from askew.core.outcome import check_tolerance
 from askew.core.ranking import Floats
-from askew.selectors.expression import Criterion
 from askew.selectors.pairs import (
     UNSCORED,
     UNSCORED_ORIGINAL,
@@ -46,12 +46,6 @@ from askew.selectors.pairs import (
 )
 from askew.selectors.settings import find_columns, measure_texts, one_measure, one_of, parts
 
-CRITERIA = {
-    "gold": "refined >= original and refined > 0",
-    "platinum": "refined > original",
-    "diamond": "refined > original and refined == 1",
-    "eq1": "refined > original",
-}
 MISSING = ("drop", "zero")
 ORIGINAL_ORDER = "-1"
 _BOX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

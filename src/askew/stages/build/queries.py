@@ -38,4 +38,6 @@ class Classify:
         kept = [label in self.keep for label in labels]
         dropped = Counter(f"label {label}" for label, stays in zip(labels, kept, strict=True) if not stays)
         table = pa.table([rows["query_id"], rows["text"], pa.array(labels, pa.string())], schema=SCHEMA)
+        if "context" in rows.column_names:
+            table = table.append_column("context", rows["context"])
         return table.filter(pa.array(kept)), dict(dropped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +61,8 @@ class Reformulate:
     def _variants(self, rows: pa.Table) -> pa.Table:
         ids, texts = rows["query_id"].to_pylist(), rows["text"].to_pylist()
         asked = self._first.ask(ids, texts) if self._reads else Asked(tuple(ids), tuple(texts))
+        if "context" in rows.column_names:
+            asked = replace(asked, contexts=tuple(rows["context"].to_pylist()))
         made: list[list[tuple[str | None, ...]]] = [
             [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
         ]

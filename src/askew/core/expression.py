@@ -29,6 +29,13 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats
 
+# RePair's boxes by name: as its distributed files have them, and Eq. 1 of the paper, which is strict.
+CRITERIA = {
+    "gold": "refined >= original and refined > 0",
+    "platinum": "refined > original",
+    "diamond": "refined > original and refined == 1",
+    "eq1": "refined > original",
+}
 LONGEST, DEEPEST = 1000, 30
 NAMES = {
     "refined": "refined", "refined_q_metric": "refined",

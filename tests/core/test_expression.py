@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
-from askew.selectors.expression import DEEPEST, LONGEST, Criterion
+from askew.core.expression import DEEPEST, LONGEST, Criterion
 
 
 def met(text, refined, original=0.0):

@@ -1,0 +1,91 @@
+"""What subsets of any selection may promise: boxes by a criterion, fronts, a least gain, one pair for each query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from askew.publish.facts import BOXES, Facts
+from askew.publish.rules import Mask, broken, once, values
+
+
+def stated(facts: Facts) -> dict[str, bool]:
+    """For each subset, whether anything is stated of what puts a pair into it."""
+    selection = facts.selection
+    known = {*selection.boxes, *selection.at_least, *selection.fronts}
+    return {f"what puts a pair into {subset} (selection)": subset in known for subset in facts.subsets}
+
+
+def absent(facts: Facts) -> list[str]:
+    """What no release can show, for the candidates that were not chosen are not in it."""
+    return [
+        f"{subset}: candidates that were not chosen are not here, so only chosen ones were compared"
+        for subset in facts.selection.fronts
+    ]
+
+
+def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    selection = facts.selection
+    if facts.scheme != BOXES:
+        return
+    names = [f"old:{selection.measure}", f"new:{selection.measure}"]
+    old, new = (values(pairs, name) for name in names)
+    tested = _tested(pairs, facts)
+    for box, criterion in selection.boxes.items():
+        inside, met = pairs[box].to_numpy(), criterion.met(new, old)
+        said = f"every {box} pair has {criterion.text!r}"
+        yield from broken(pairs, inside & ~met, said, *names)
+        if not selection.every:
+            yield from once(pairs, box, box)
+        yield from broken(pairs, ~inside & met & tested, f"a pair that has {criterion.text!r} is in {box}", *names)
+
+
+def _tested(pairs: pl.DataFrame, facts: Facts) -> Mask:
+    """Which pairs must be in the boxes that they fit."""
+    if facts.selection.every:
+        return np.ones(pairs.height, np.bool_)
+    is_best = pairs["is_best"] if "is_best" in pairs.columns else None
+    if is_best is None or is_best.dtype != pl.Boolean:
+        return np.zeros(pairs.height, np.bool_)
+    return is_best.fill_null(False).to_numpy()
+
+
+def _single(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    for subset in facts.selection.single:
+        yield from once(pairs, subset, facts.shown(subset))
+
+
+def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    for subset, least in facts.selection.at_least.items():
+        chosen = pairs.filter(subset)
+        for measure, value in least.items():
+            said = f"every {facts.shown(subset)} pair gains {value:g} of {measure} or more"
+            yield from broken(chosen, ~(values(chosen, f"gain:{measure}") >= value), said, f"gain:{measure}")
+
+
+def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    for subset, front in facts.selection.fronts.items():
+        chosen, shown = pairs.filter(subset), facts.shown(subset)
+        names = [f"gain:{measure}" for measure in front.measures]
+        said = f"no {shown} pair of a query is as good as another in {' and '.join(front.measures)} and better in one"
+        yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
+        if front.original:
+            first, second = (values(chosen, name) for name in names)
+            beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
+            yield from broken(chosen, beaten, f"no {shown} pair is beaten by its original", *names)
+
+
+def dominated(pairs: pl.DataFrame, first: str, second: str) -> pl.Series:
+    """Which pairs another of their query dominates. Equal points dominate nobody; one without a gain has no place."""
+    keys = ["query_id", first, second]
+    points = pairs.select(keys).unique().sort(keys, descending=[False, True, True])
+    # Whoever stands before a point is better in the first gain, or the same there and better in the second.
+    before = pl.col(second).cum_max().shift(1).over("query_id")
+    unknown = pl.col(first).is_null() | pl.col(second).is_null()
+    beaten = points.with_columns(((before >= pl.col(second)).fill_null(False) | unknown).alias("beaten"))
+    return pairs.select(keys).join(beaten, on=keys, how="left", maintain_order="left", nulls_equal=True)["beaten"]
+
+
+RULES = (_boxes, _single, _at_least, _fronts)

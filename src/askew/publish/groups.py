@@ -1,0 +1,130 @@
+"""The rules of Refairmulate's scheme: groups of queries, labels, score, and the subsets Optimal, Effective and Fair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from askew.core.measure import Direction
+from askew.core.outcome import UNKNOWN_SIGN, signs
+from askew.publish.facts import Facts
+from askew.publish.rules import CLOSE, Mask, broken, once, values
+from askew.publish.selection import MIXED, SIDES, SIGNS, Label
+
+Rule = Callable[[pl.DataFrame, Facts], Iterator[str]]
+_MIXED_SIGN = 2
+
+
+def stated(facts: Facts) -> dict[str, bool]:
+    """What of the scheme can be checked where it is stated, and whether it is."""
+    selection = facts.selection
+    return {
+        "labels accepted by group (selection.accepted)": bool(selection.accepted),
+        "new values of Optimal pairs (selection.optimal)": bool(selection.optimal),
+        "labels by outcome (selection.labels)": bool(selection.labels),
+        "groups by old values (selection.groups)": bool(selection.groups),
+        "scores by gains (selection.weights)": bool(selection.weights),
+    }
+
+
+def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[str]:
+    both = pl.col("optimal") | pl.col("effective")
+    shown = ("optimal", "effective", "fair", "negative")
+    yield from broken(pairs, pl.col("fair") != both, "Fair is Optimal and Effective together", *shown)
+    yield from broken(pairs, pl.col("negative") & (pl.col("fair") | both), "no Fair pair is a negative sample", *shown)
+    for subset in ("optimal", "effective"):
+        yield from once(pairs, subset, subset.capitalize())
+    yield from broken(
+        pairs.filter("fair"), pl.col("text") == pl.col("original_text"), "a Fair pair has two different texts", "text"
+    )
+
+
+def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    for subset, by_group in facts.selection.accepted.items():
+        chosen = pairs.filter(subset)
+        right = np.zeros(chosen.height, bool)
+        for group, labels in by_group.items():
+            right |= (chosen["group"] == group).to_numpy() & _is_in(chosen["label"], labels)
+        said = f"every {subset.capitalize()} pair has a label that is accepted for its group"
+        yield from broken(chosen, ~right, said, "group", "label")
+
+
+def _is_in(labels: pl.Series, wanted: frozenset[Label]) -> Mask:
+    """Which labels are among the wanted ones; a number is never a text."""
+    kind = int if labels.dtype.is_integer() else str
+    hits = [label for label in labels.unique() if isinstance(label, kind) and label in wanted]
+    return labels.is_in(hits).to_numpy() if hits else np.zeros(len(labels), bool)
+
+
+def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    chosen = pairs.filter("optimal")
+    for measure, value in facts.selection.optimal.items():
+        wrong = ~np.isclose(values(chosen, f"new:{measure}"), value, rtol=CLOSE, atol=CLOSE)
+        yield from broken(chosen, wrong, f"every Optimal pair has new {measure} = {value:g}", f"new:{measure}")
+
+
+def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    selection = facts.selection
+    if not selection.labels:
+        return
+    decides = _decided(pairs, facts) if selection.labels_by else pairs["outcome"]
+    right = np.zeros(pairs.height, bool)
+    for outcome, label in selection.labels.items():
+        right |= (decides == outcome).fill_null(False).to_numpy() & _is_in(pairs["label"], frozenset([label]))
+    what = "gains" if selection.labels_by else "outcome"
+    yield from broken(pairs, ~right, f"the label is that of the {what}", "label", "outcome")
+
+
+def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
+    """The outcome by the measures that decide the label; null where one of them has no value."""
+    selection = facts.selection
+    sides = [_unanimous(pairs, selection.labels_by[side], selection.tolerance) for side in SIDES]
+    known = np.logical_and.reduce([side != UNKNOWN_SIGN for side in sides])
+    found = np.full(pairs.height, None, object)
+    found[known] = MIXED
+    for name, wanted in selection.outcomes.items():
+        fits = np.logical_and.reduce([side == 1 - SIGNS.index(one) for side, one in zip(sides, wanted, strict=True)])
+        found[fits] = name
+    return pl.Series(found, dtype=pl.String)
+
+
+def _unanimous(pairs: pl.DataFrame, measures: tuple[str, ...], tolerance: float) -> npt.NDArray[np.int8]:
+    """The sign that all measures of a side share."""
+    each = np.stack([signs(values(pairs, f"gain:{name}"), tolerance) for name in measures])
+    shared = np.where((each == each[0]).all(axis=0), each[0], np.int8(_MIXED_SIGN))
+    return np.where((each == UNKNOWN_SIGN).any(axis=0), np.int8(UNKNOWN_SIGN), shared)
+
+
+def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    sides = facts.selection.groups
+    if not sides:
+        return
+    directions = {one.name: one.direction for one in facts.measures}
+    effective, unbiased = (_reaches(pairs, sides[side], directions) for side in SIDES)
+    group = np.where(effective, np.where(unbiased, 1, 2), np.where(unbiased, 3, 4))
+    yield from broken(pairs, group != pairs["group"].to_numpy(), "the group is that of the old values", "group")
+
+
+def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict[str, Direction]) -> Mask:
+    """Whether the old value of every measure is as good as its threshold; an unknown value reaches nothing."""
+    reached = np.ones(pairs.height, bool)
+    for measure, threshold in thresholds.items():
+        old = values(pairs, f"old:{measure}")
+        reached &= directions[measure].gain(np.full_like(old, threshold), old) >= 0
+    return reached
+
+
+def _scores(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    weights = facts.selection.weights
+    chosen = pairs.filter(~pl.col("optimal"))
+    if not weights or not chosen.height:
+        return
+    total = sum(weight * values(chosen, f"gain:{measure}") for measure, weight in weights.items())
+    wrong = ~np.isclose(values(chosen, "score"), total, rtol=CLOSE, atol=CLOSE)
+    yield from broken(chosen, wrong, "the score is the weighted sum of the gains", "score")
+
+
+RULES: tuple[Rule, ...] = (_subsets, _accepted, _optimal, _labels, _groups, _scores)

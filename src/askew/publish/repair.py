@@ -1,0 +1,227 @@
+"""The same pairs in the files of the RePair paper, named by ranker r and measure m (its key in the papers' files).
+
+    repair/Q.r.m.agg.all.tsv           qid, order, query, r.m: each original (order -1), then its candidates (pred.i)
+    repair/Q.r.m.agg.gold.tsv          the same, with those candidates only that are gold
+    repair/r.m.boxes/BOX.tsv           qid, query, value, query_, value_: the pairs of a box; no header
+    repair/r.m.boxes/BOX.qrels.tsv     the judgements of its queries as TREC writes them: qid, 0, docid, relevance
+
+Boxes follow from the pairs of the release. The aggregated tables also hold candidates that were not chosen, so
+``verify`` asks whether every pair of the release is in them with its values, and whether gold is what all makes it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from askew.core.errors import DataError
+from askew.core.expression import CRITERIA, Criterion
+from askew.publish.facts import Facts
+from askew.publish.layouts import tsv_problems, tsv_text
+from askew.publish.rules import Mask
+
+FOLDER = "repair"
+ORIGINAL = "-1"
+AGGREGATED = ("all", "gold")
+_AGG_COLUMNS = ["qid", "order", "query"]
+_UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
+_WHOLE = re.compile(r"-?\d{1,10}")
+_LONGEST = 80
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What RePair publishes beyond the pairs of a release.
+
+    ``aggregated``: ``all`` and ``gold``, each with qid, order, query and a value; ``judgements``: query_id, doc_id and
+    relevance, where they may be passed on.
+    """
+
+    aggregated: Mapping[str, pl.DataFrame]
+    judgements: pl.DataFrame | None = None
+
+
+def value_name(facts: Facts) -> str:
+    """``r.m``: the ranker and the measure, as names of files and columns have them."""
+    keys = {one.name: one.key for one in facts.measures}
+    return f"{_file_part(facts.ranker)}.{_file_part(keys[facts.selection.measure])}"
+
+
+def _file_part(text: str) -> str:
+    return _UNFIT.sub("-", text).strip("-.")[:_LONGEST] or "unnamed"
+
+
+def agg_file(facts: Facts, kind: str) -> str:
+    """The published name of an aggregated table."""
+    return f"{FOLDER}/Q.{value_name(facts)}.agg.{kind}.tsv"
+
+
+def box_file(facts: Facts, box: str, what: str = "tsv") -> str:
+    """The published name of a box, or of its judgements (``qrels.tsv``)."""
+    return f"{FOLDER}/{value_name(facts)}.boxes/{box}.{what}"
+
+
+def repair_files(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[str, str]:
+    """The text of every file by its name."""
+    found = {box_file(facts, box): box_text(pairs, facts, box) for box in facts.subsets}
+    if tables is None:
+        return found
+    for kind, table in tables.aggregated.items():
+        found[agg_file(facts, kind)] = agg_text(table, facts, kind)
+    if tables.judgements is not None:
+        for box in facts.subsets:
+            found[box_file(facts, box, "qrels.tsv")] = _qrels_text(tables.judgements, pairs.filter(box)["query_id"])
+    broken = next(_agg_problems(found, pairs, facts), None)
+    if broken:
+        raise DataError(broken)
+    return found
+
+
+def box_text(pairs: pl.DataFrame, facts: Facts, box: str) -> str:
+    """A box: the pairs of the release that are in it, without a header."""
+    measure = facts.selection.measure
+    columns = ("query_id", "original_text", f"old:{measure}", "text", f"new:{measure}")
+    return tsv_text(pairs.filter(box).select(columns).iter_rows())
+
+
+def agg_text(table: pl.DataFrame, facts: Facts, kind: str) -> str:
+    """An aggregated table; rows keep their order, and the value gets its published name."""
+    if kind not in AGGREGATED or table.columns[:-1] != _AGG_COLUMNS:
+        raise DataError(
+            f"RePair table {kind!r}: expected all or gold, with qid, order, query and a value; "
+            f"found {', '.join(table.columns)}"
+        )
+    return tsv_text([[*_AGG_COLUMNS, value_name(facts)], *table.iter_rows()])
+
+
+def _qrels_text(judgements: pl.DataFrame, queries: pl.Series) -> str:
+    chosen = judgements.filter(pl.col("query_id").is_in(queries.unique().implode()))
+    rows = chosen.select("query_id", pl.lit(0), "doc_id", "relevance").sort("query_id", "doc_id")
+    return tsv_text(rows.iter_rows())
+
+
+def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    """One line for each thing that the files of a release say otherwise than its pairs."""
+    for box in facts.subsets:
+        name = box_file(facts, box)
+        if name not in texts:
+            yield f"{name}: missing"
+            continue
+        yield from tsv_problems(texts[name], box_text(pairs, facts, box), name)
+        qrels = box_file(facts, box, "qrels.tsv")
+        if qrels in texts:
+            yield from _qrels_problems(texts[qrels], set(pairs.filter(box)["query_id"]), qrels)
+    yield from _agg_problems(texts, pairs, facts)
+
+
+def _agg_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    names = {kind: agg_file(facts, kind) for kind in AGGREGATED}
+    read = {}
+    for kind, name in names.items():
+        if name in texts:
+            try:
+                read[kind] = read_agg(texts[name], name, value_name(facts))
+            except DataError as error:
+                yield str(error)
+    if "gold" in read:
+        yield from _gold_problems(read["gold"], read.get("all"), names)
+    if "all" in read:
+        yield from _overlap_problems(read["all"], pairs, facts.selection.measure, names["all"])
+
+
+def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
+    """Columns qid, order, query, value; DataError where the text is no aggregated table."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
+    except csv.Error as error:
+        raise DataError(f"{name}: expected tab-separated fields ({error})") from None
+    if not rows or rows[0] != [*_AGG_COLUMNS, value]:
+        raise DataError(f"{name}: expected the header qid, order, query, {value}")
+    try:
+        numbers = [float(row[3]) for row in rows[1:] if len(row) == 4]
+    except ValueError:
+        numbers = []
+    if len(numbers) < len(rows) - 1:
+        raise DataError(f"{name}: expected four fields a line, the last of them a number")
+    columns = {key: pl.Series([row[i] for row in rows[1:]], dtype=pl.String) for i, key in enumerate(_AGG_COLUMNS)}
+    table = pl.DataFrame({**columns, "value": pl.Series(numbers, dtype=pl.Float64)})
+    _check_originals(table, name)
+    return table
+
+
+def _check_originals(table: pl.DataFrame, name: str) -> None:
+    """Each query has its original first, once; what follows are its candidates."""
+    is_original = (table["order"] == ORIGINAL).to_numpy()
+    other = table.filter(~(pl.Series(is_original) | table["order"].str.starts_with("pred.")))
+    if other.height:
+        raise DataError(f"{name}: expected the order -1 or pred.i, found {other['order'][0][:_SHOWN]!r}")
+    if not table.height:
+        return
+    owner = table["qid"].gather(_place_of_original(is_original))
+    # An original that comes a second time, and a candidate that does not follow its own.
+    again = pl.Series(is_original) & ~table.select(pl.struct("qid", "order").is_first_distinct()).to_series()
+    alone = table.filter(again | (owner != table["qid"]) | pl.Series(~np.maximum.accumulate(is_original)))
+    if alone.height:
+        found = alone["qid"][0][:_SHOWN]
+        raise DataError(f"{name}: expected one original (order -1) for each query, before the others; first: {found!r}")
+
+
+def _place_of_original(is_original: Mask) -> pl.Series:
+    """For each row the row of the last original; the first row where there is none yet."""
+    places = np.maximum.accumulate(np.where(is_original, np.arange(len(is_original)), 0))
+    return pl.Series(places)
+
+
+def _gold_problems(gold: pl.DataFrame, every: pl.DataFrame | None, names: Mapping[str, str]) -> Iterator[str]:
+    worse = gold.filter(~pl.Series(_is_gold(gold)))
+    if worse.height:
+        first = worse["qid"][0][:_SHOWN]
+        yield (
+            f"{names['gold']}: {worse.height} candidates are not above zero or below their original; first: {first!r}"
+        )
+    elif every is not None and not gold.equals(every.filter(pl.Series(_is_gold(every)))):
+        yield f"{names['gold']}: its rows are not those of {names['all']} that are gold"
+
+
+def _is_gold(table: pl.DataFrame) -> Mask:
+    """Originals, and candidates that are gold."""
+    is_original, values = (table["order"] == ORIGINAL).to_numpy(), table["value"].to_numpy()
+    original = values[_place_of_original(is_original).to_numpy()]
+    return np.asarray(is_original | Criterion.parse(CRITERIA["gold"]).met(values, original))
+
+
+def _overlap_problems(every: pl.DataFrame, pairs: pl.DataFrame, measure: str, name: str) -> Iterator[str]:
+    """Every original and every chosen candidate of the release is in the table with its text and value."""
+    is_original = pl.col("order") == ORIGINAL
+    for what, side, text, rows in (
+        ("originals", "old", "original_text", every.filter(is_original)),
+        ("candidates", "new", "text", every.filter(~is_original)),
+    ):
+        wanted = pairs.select(qid="query_id", query=text, value=f"{side}:{measure}").unique(maintain_order=True)
+        missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
+        if missing.height:
+            first = f"first: query {missing['qid'][0][:_SHOWN]!r}"
+            yield f"{name}: {missing.height} {what} of the Parquet rows are not in it with their values; {first}"
+
+
+def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
+    except csv.Error as error:
+        yield f"{name}: expected tab-separated fields ({error})"
+        return
+    if any(len(row) != 4 or row[1] != "0" or not _WHOLE.fullmatch(row[3]) for row in rows):
+        yield f"{name}: expected qid, 0, docid and a whole number in every line"
+        return
+    other = [row[0] for row in rows if row[0] not in queries]
+    if other:
+        yield f"{name}: {len(other)} judgements are of queries outside the box; first: {other[0][:_SHOWN]!r}"
+    if len({(row[0], row[2]) for row in rows}) < len(rows):
+        yield f"{name}: expected one judgement for each query and document"

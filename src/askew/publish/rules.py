@@ -1,0 +1,42 @@
+"""What all rules of a release share: a broken one is one line with the number of pairs and the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Mask = npt.NDArray[np.bool_]
+# Gains and scores are sums of two or three numbers; anything beyond rounding is an error.
+CLOSE = 1e-9
+_SHOWN = 60
+
+
+def broken(pairs: pl.DataFrame, wrong: Mask | pl.Expr | pl.Series, said: str, *shown: str) -> Iterator[str]:
+    """A line if some pairs are wrong; ``shown`` are the columns of which the first one's values are told."""
+    mask = pl.Series(wrong) if isinstance(wrong, np.ndarray) else wrong
+    rows = pairs.filter(mask)
+    if rows.height:
+        first = rows.row(0, named=True)
+        names = {"query_id": "query", "variant_id": "variant"}
+        where = ", ".join(f"{names.get(name, name)} {_short(first[name])}" for name in (*names, *shown))
+        yield f"{said}: broken by {rows.height} of {pairs.height} pairs; first: {where}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
+
+
+def values(pairs: pl.DataFrame, name: str) -> npt.NDArray[np.float64]:
+    """A column with NaN for what is missing."""
+    return pairs[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def once(pairs: pl.DataFrame, subset: str, shown: str) -> Iterator[str]:
+    """A query has one pair of the subset at most."""
+    chosen = pairs.filter(subset)
+    yield from broken(chosen, pl.col("query_id").is_duplicated(), f"a query has one {shown} pair at most")

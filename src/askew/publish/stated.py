@@ -1,0 +1,70 @@
+"""Small checks of what facts state; each error names the place, what was expected and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from askew.core.errors import ConfigError
+
+_SHOWN = 80
+
+
+def wrong(where: str, expected: str, found: Any) -> ConfigError:
+    """The error for a fact that does not fit."""
+    shown = repr(found)
+    return ConfigError(
+        f"facts, {where}: expected {expected}, found {shown[:_SHOWN]}{'...' if len(shown) > _SHOWN else ''}"
+    )
+
+
+def mapping(value: Any, where: str) -> dict[str, Any]:
+    """A mapping with texts as keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise wrong(where, "a mapping with texts as keys", value)
+    return dict(value)
+
+
+def rows(value: Any, where: str) -> list[dict[str, Any]]:
+    """A list of mappings."""
+    if not isinstance(value, list):
+        raise wrong(where, "a list of mappings", value)
+    return [mapping(row, where) for row in value]
+
+
+def text(stated: dict[str, Any], name: str, prefix: str = "") -> str:
+    """A text that says something."""
+    value = stated.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise wrong(f"{prefix}{name}", "a text", value)
+    return value
+
+
+def some_of(value: Any, known: Collection[str], where: str, what: str) -> tuple[str, ...]:
+    """A list of known names, each once; one name may stand alone."""
+    found = [value] if isinstance(value, str) else value
+    right = isinstance(found, list) and all(isinstance(one, str) and one in known for one in found)
+    if not right or not found or len(set(found)) < len(found):
+        raise wrong(where, f"one of the {what} {', '.join(sorted(known))}, or a list of them", value)
+    return tuple(found)
+
+
+def numbers(value: Any, where: str, known: Collection[str]) -> dict[str, float]:
+    """A number for each of some known names."""
+    found = mapping(value, where)
+    for name, one in found.items():
+        if name not in known or not is_number(one):
+            raise wrong(f"{where}.{name}", f"a number for one of {', '.join(sorted(known))}", one)
+    return {name: float(one) for name, one in found.items()}
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def truth(value: Any, where: str) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise wrong(where, "true or false", value)
+    return value

@@ -1,0 +1,292 @@
+"""Any selection can be released: where it breaks a promise, publish refuses it and verify finds it."""
+
+import json
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_choices import (
+    boxed_facts,
+    boxed_pairs,
+    epsilon_facts,
+    epsilon_pairs,
+    front_facts,
+    front_pairs,
+)
+from toy_release import contents, facts, resign, row, toy_pairs
+
+from askew.core.errors import ConfigError, DataError
+from askew.publish import release
+from askew.publish.checking import verify
+from askew.publish.chosen import dominated
+from askew.publish.facts import read_facts
+from askew.publish.numbers import wilson
+from askew.publish.release import publish
+
+
+@pytest.mark.parametrize(
+    ("pairs", "stated", "subsets"),
+    [
+        (front_pairs(), front_facts(), {"front": 3}),
+        (epsilon_pairs(), epsilon_facts(), {"is_best": 2}),
+        (boxed_pairs(), boxed_facts(), {"gold": 3, "diamond": 1, "far": 1}),
+    ],
+)
+def test_the_subsets_of_any_selection_are_published_and_verify(tmp_path, pairs, stated, subsets):
+    done = publish(pairs, stated, tmp_path / "out")
+    report = verify(tmp_path / "out")
+    assert report.ok, report.wrong
+    assert done.subsets == report.subsets == subsets
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert f"| {next(iter(subsets))} | `RR@10` |" in card
+    assert "group" not in "".join(line for line in card.splitlines() if line.startswith("| subset"))
+    assert not (tmp_path / "out" / "json").exists()
+
+
+def test_no_pairs_of_such_a_selection_are_published_and_verify(tmp_path):
+    for number, (pairs, stated) in enumerate(
+        [(front_pairs(), front_facts()), (epsilon_pairs(), epsilon_facts()), (boxed_pairs(), boxed_facts())]
+    ):
+        publish(pairs.clear(), stated, tmp_path / str(number))
+        assert verify(tmp_path / str(number)).ok
+
+
+def test_a_front_is_compared_among_its_chosen_pairs_and_says_so(tmp_path):
+    publish(front_pairs(), front_facts(), tmp_path / "out")
+    (note,) = verify(tmp_path / "out").notes
+    assert note == "front: candidates that were not chosen are not here, so only chosen ones were compared"
+
+
+def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
+    publish(front_pairs(), facts(subsets=["front"], selection={}), tmp_path / "out")
+    report = verify(tmp_path / "out")
+    assert report.ok
+    assert "not stated, so not checked: what puts a pair into front (selection)" in report.notes
+
+
+def at(table, place, **values):
+    """Change one pair; a gain follows its new value."""
+    here = pl.int_range(table.height) == place
+    changed = table.with_columns(
+        pl.when(here).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in values.items()
+    )
+    return changed.with_columns(
+        (pl.col("new:RR@10") - pl.col("old:RR@10")).alias("gain:RR@10"),
+        (pl.col("old:ARaB(tf)@10").abs() - pl.col("new:ARaB(tf)@10").abs()).alias("gain:ARaB(tf)@10"),
+    )
+
+
+BROKEN = {
+    "every gold pair has 'refined >= original and refined > 0': broken by 1 of 3": (
+        lambda: (at(boxed_pairs(), 1, **{"new:RR@10": 0.25}), boxed_facts())
+    ),
+    "every diamond pair has 'refined > original and refined == 1': broken by 1": (
+        lambda: (at(boxed_pairs(), 1, diamond=True), boxed_facts())
+    ),
+    "every far pair has 'refined - original >= 0.5': broken by 1": (
+        lambda: (at(boxed_pairs(), 2, far=True), boxed_facts())
+    ),
+    "a pair that has 'refined - original >= 0.5' is in far: broken by 1": (
+        lambda: (at(boxed_pairs(), 0, far=False), boxed_facts())
+    ),
+    "a query has one gold pair at most: broken by 2": (
+        lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
+    ),
+    "no front pair of a query is as good as another in RR@10 and ARaB(tf)@10 and better in one: broken by 1 of 3": (
+        lambda: (at(front_pairs(), 1, **{"new:ARaB(tf)@10": 0.5}), front_facts())
+    ),
+    "no front pair is beaten by its original: broken by 1 of 3": (
+        lambda: (at(front_pairs(), 2, **{"new:ARaB(tf)@10": 0.5}), front_facts())
+    ),
+    "every is_best pair gains -0.25 of RR@10 or more: broken by 1 of 2": (
+        lambda: (at(epsilon_pairs(), 0, **{"new:RR@10": 0.2}), epsilon_facts())
+    ),
+    "every is_best pair gains 0 of ARaB(tf)@10 or more: broken by 1 of 2": (
+        lambda: (at(epsilon_pairs(), 1, **{"new:ARaB(tf)@10": -0.75}), epsilon_facts())
+    ),
+    "a query has one is_best pair at most: broken by 2 of 2": (
+        lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
+    ),
+    "the outcome is that of the gains: broken by 1 of 3": (
+        lambda: (at(front_pairs(), 0, outcome="worse-worse"), front_facts())
+    ),
+}
+
+
+@pytest.mark.parametrize("said", BROKEN)
+def test_a_broken_promise_is_refused_by_publish_and_found_by_verify(tmp_path, monkeypatch, said):
+    pairs, stated = BROKEN[said]()
+    with pytest.raises(DataError) as error:
+        publish(pairs, stated, tmp_path / "out")
+    assert said in str(error.value)
+    monkeypatch.setattr(release, "_refuse", lambda _: None)
+    publish(pairs, stated, tmp_path / "out")
+    assert sum(said in line for line in verify(tmp_path / "out").wrong) == 1
+
+
+def test_without_the_original_a_front_may_be_worse_than_it(tmp_path):
+    beaten = at(front_pairs(), 2, **{"new:ARaB(tf)@10": 0.5, "outcome": "worse-same"})
+    publish(beaten, front_facts(original=False), tmp_path / "out")
+    assert verify(tmp_path / "out").ok
+
+
+def test_where_every_pair_is_tested_a_query_may_have_several_in_a_box(tmp_path):
+    two = at(boxed_pairs(), 1, query_id="q1", variant_id="v9", original_text="what about topic q1")
+    publish(two, boxed_facts(every=True), tmp_path / "out")
+    assert verify(tmp_path / "out").ok
+
+
+points = st.lists(
+    st.tuples(st.sampled_from(["a", "b"]), st.sampled_from([-1.0, 0.0, 0.5]), st.sampled_from([-1.0, 0.0, 0.5])),
+    max_size=12,
+)
+
+
+@given(points)
+def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
+    table = pl.DataFrame(rows, schema={"query_id": pl.String, "x": pl.Float64, "y": pl.Float64}, orient="row")
+    wanted = [any(q == p and u >= x and v >= y and (u, v) != (x, y) for p, u, v in rows) for q, x, y in rows]
+    assert dominated(table, "x", "y").to_list() == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"subsets": []}, "a list of names, each once"),
+        ({"subsets": ["a", "a"]}, "a list of names, each once"),
+        ({"subsets": ["a b"]}, "names of letters, digits and underscores"),
+        ({"subsets": ["../x"]}, "names of letters, digits and underscores"),
+        ({"subsets": ["robust"]}, "that no other column has"),
+        ({"subsets": ["text"]}, "that no other column has"),
+        ({"scheme": "mine"}, "scheme: expected one of refairmulate, boxes, plain"),
+        ({"scheme": "refairmulate", "subsets": ["gold"]}, "for the scheme refairmulate"),
+        ({"scheme": "boxes"}, "selection.boxes: expected a criterion for each of"),
+        ({"selection": {"boxes": {"fair": "refined > "}, "measure": "RR@10"}}, "criterion 'refined > ': expected"),
+        ({"selection": {"boxes": {"fair": "__import__('os')"}, "measure": "RR@10"}}, "criterion"),
+        ({"selection": {"boxes": {"fair": 1}, "measure": "RR@10"}}, "a criterion such as"),
+        ({"selection": {"boxes": {"fair": "refined > original"}}}, "selection.measure: expected the one measure"),
+        ({"selection": {"at_least": {"fair": {"AP@9": 1}}}}, "selection.at_least.fair.AP@9: expected a number"),
+        ({"selection": {"at_least": {"best": {}}}}, "one of the subsets"),
+        ({"selection": {"fronts": {"fair": {"measures": ["RR@10"]}}}}, "expected two measures"),
+        (
+            {"selection": {"fronts": {"fair": {"measures": ["RR@10", "LexiconShare@10"], "original": 1}}}},
+            "true or false",
+        ),
+        ({"selection": {"single": "best"}}, "selection.single: expected one of the subsets"),
+        ({"selection": {"labels_by": {"bias": ["RR@10"]}}}, "the sides effectiveness and bias"),
+        ({"selection": {"every": "yes"}}, "selection.every: expected true or false"),
+        ({"robust_rankers": ["bm25"]}, "robust_rankers: expected a list of two"),
+        ({"robust_rankers": ["bm25", "qld"]}, "robust_measures: expected one of the measures"),
+    ],
+)
+def test_facts_of_a_selection_that_do_not_fit_are_refused_with_their_place(change, said):
+    with pytest.raises(ConfigError) as error:
+        read_facts(facts(**{"selection": {}, **change}))
+    assert said in str(error.value)
+
+
+def several_bias(**more):
+    selection = facts()["selection"] | {"bias": ["ARaB(tf)@10", "LexiconShare@10"], **more}
+    return facts(selection=selection)
+
+
+def test_the_outcome_of_several_measures_is_worse_where_one_is(tmp_path):
+    # ARaB falls from 0.5 to 0.25 and the share rises from 1 to 2: no help.
+    hurt = row("q1", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 2.0)) | {"outcome": "better-worse"}
+    decides = {"effectiveness": ["RR@10"], "bias": ["ARaB(tf)@10"]}
+    publish(plain_groups([hurt]), several_bias(labels_by=decides), tmp_path / "out")
+    assert verify(tmp_path / "out").ok
+    with pytest.raises(DataError, match="the label is that of the outcome: broken by 1"):
+        publish(plain_groups([hurt]), several_bias(), tmp_path / "other")
+    with pytest.raises(DataError, match="the outcome is that of the gains: broken by 1"):
+        publish(plain_groups([hurt | {"outcome": "better-better"}]), several_bias(), tmp_path / "other")
+
+
+def plain_groups(rows):
+    return pl.concat([toy_pairs().clear(), pl.DataFrame(rows, schema=toy_pairs().schema)])
+
+
+@pytest.mark.parametrize(("share", "label", "right"), [(0.5, 0, True), (2.0, 9, True), (2.0, 0, False), (1.0, 9, True)])
+def test_labels_by_several_measures_need_them_to_agree(tmp_path, share, label, right):
+    outcome = {0.5: "better-better", 1.0: "better-better", 2.0: "better-worse"}[share]
+    one = row("q1", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, share)) | {"outcome": outcome, "label": label}
+    decides = {"effectiveness": ["RR@10"], "bias": ["ARaB(tf)@10", "LexiconShare@10"]}
+    stated = several_bias(labels_by=decides, labels=facts()["selection"]["labels"] | {"mixed": 9})
+    if right:
+        publish(plain_groups([one]), stated, tmp_path / "out")
+        assert verify(tmp_path / "out").ok
+        return
+    with pytest.raises(DataError, match="the label is that of the gains: broken by 1 of 1"):
+        publish(plain_groups([one]), stated, tmp_path / "out")
+
+
+def test_a_pair_whose_lean_is_not_known_has_no_outcome(tmp_path):
+    unknown = {"new:ARaB(tf)@10": None, "gain:ARaB(tf)@10": None}
+    pairs = front_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
+    stated = facts(subsets=["front"], selection=front_facts()["selection"] | {"fronts": {}})
+    with pytest.raises(DataError, match="the outcome is that of the gains"):
+        publish(pairs, stated, tmp_path / "out")
+    publish(pairs.with_columns(outcome=pl.lit(None, pl.String)), stated, tmp_path / "out")
+    assert verify(tmp_path / "out").ok
+    assert "`not known`" in (tmp_path / "out" / "README.md").read_text()
+
+
+ROBUST = {"robust_rankers": ["bm25", "qld"], "robust_measures": ["RR@10", "ARaB(tf)@10"]}
+
+
+def robust_release(tmp_path, flags, **more):
+    pairs = front_pairs().with_columns(robust=pl.Series(flags, dtype=pl.Boolean))
+    publish(pairs, {**front_facts(), **ROBUST, **more}, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_robust_pairs_are_counted_with_n_share_and_interval(tmp_path):
+    out = robust_release(tmp_path, [True, False, None])
+    # Wilson of 1 in 2: (0.5 + z2/4 -+ z * sqrt(0.125 + z2/16)) / (1 + z2/2) with z2 = 3.8415, by hand 9.5% and 90.5%.
+    assert "| front | 3 | 2 | 1 | 50.0% | 9.5% | 90.5% |" in (out / "README.md").read_text()
+    assert verify(out).ok
+    assert pl.read_parquet(out / "data" / "*.parquet").sort("query_id", "variant_id")["robust"].to_list() == [
+        True, False, None,
+    ]  # fmt: skip
+
+
+def test_a_robust_pair_that_is_worse_under_the_ranker_of_the_release_is_refused(tmp_path):
+    with pytest.raises(DataError, match="a robust pair is worse in no measure under bm25: broken by 1 of 3"):
+        robust_release(tmp_path, [True, False, True])
+
+
+def test_robust_needs_its_column_and_its_table_in_the_card_is_checked(tmp_path):
+    with pytest.raises(DataError, match="expected the column 'robust'"):
+        publish(front_pairs(), {**front_facts(), **ROBUST}, tmp_path / "other")
+    out = robust_release(tmp_path, [True, False, None])
+    text = (out / "README.md").read_text()
+    (out / "README.md").write_text(text.replace("| 50.0% | 9.5%", "| 90.0% | 9.5%"))
+    resign(out)
+    assert verify(out).wrong == ["README.md: its table of robust pairs is not that of the Parquet rows"]
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_wilson_holds_the_share_and_stays_within_its_bounds(hits, n):
+    hits = min(hits, n)
+    low, high = wilson(hits, n)
+    assert 0 <= low <= hits / n + 1e-12
+    assert hits / n - 1e-12 <= high <= 1
+    assert high > low
+
+
+def test_wilson_of_nothing_is_not_known():
+    assert all(math.isnan(end) for end in wilson(0, 0))
+
+
+def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
+    said = pl.Series("context", ["u1 2006-03-01", "u1 2006-03-01", None])
+    publish(front_pairs().with_columns(said), front_facts(), tmp_path / "out")
+    assert verify(tmp_path / "out").ok
+    told = json.loads(contents(tmp_path / "out")["croissant.json"])["rai:personalSensitiveInformation"]
+    assert any("in 2 pairs and 1 different texts" in line for line in told)
+    assert "| `context` | string | who asked" in (tmp_path / "out" / "README.md").read_text()
+    with pytest.raises(DataError, match="a query has one context: broken by 1"):
+        other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
+        publish(other, front_facts(), tmp_path / "other")
