@@ -1,7 +1,6 @@
 """Any selection can be released: where it breaks a promise, publish refuses it and verify finds it."""
 
 import json
-import math
 
 import polars as pl
 import pytest
@@ -22,7 +21,6 @@ from askew.publish import release
 from askew.publish.checking import verify
 from askew.publish.chosen import dominated
 from askew.publish.facts import read_facts
-from askew.publish.numbers import wilson
 from askew.publish.release import publish
 
 
@@ -265,19 +263,6 @@ def test_robust_needs_its_column_and_its_table_in_the_card_is_checked(tmp_path):
     (out / "README.md").write_text(text.replace("| 50.0% | 9.5%", "| 90.0% | 9.5%"))
     resign(out)
     assert verify(out).wrong == ["README.md: its table of robust pairs is not that of the Parquet rows"]
-
-
-@given(st.integers(0, 200), st.integers(1, 200))
-def test_wilson_holds_the_share_and_stays_within_its_bounds(hits, n):
-    hits = min(hits, n)
-    low, high = wilson(hits, n)
-    assert 0 <= low <= hits / n + 1e-12
-    assert hits / n - 1e-12 <= high <= 1
-    assert high > low
-
-
-def test_wilson_of_nothing_is_not_known():
-    assert all(math.isnan(end) for end in wilson(0, 0))
 
 
 def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import polars as pl
+import pyarrow as pa
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -16,7 +17,7 @@ from askew.cli.report import report_command
 from askew.core.errors import AskewError, ConfigError
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
-from askew.stages.build.report import HELD_OUT, choice_of, report_of, thinned
+from askew.stages.build.report import DECIDES, HELD_OUT, NAMES, TWIN, choice_of, report_of, thinned
 from askew.stages.build.summary import summary_of
 from askew.stages.recipe import Recipe, prepare
 
@@ -150,7 +151,10 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
 def test_the_head_says_what_was_chosen_by_what_and_what_was_held_out(page):
     said = " ".join(Seen(page).words)
     assert "Pairs were chosen by the selector refairmulate on RR@10 and ARaB(tf)@10." in said
-    assert "Held out, so reported only: AP@10 and NFaiRR@10." in said
+    # Each query has one relevant document, so that AP says what RR says.
+    assert "With the same numbers here as a measure it chose by: AP@10." in said
+    assert "Held out, so reported only: NFaiRR@10." in said
+    assert "*: pairs were chosen by this measure" in said
 
 
 def test_the_means_of_the_page_are_those_of_the_summary(folder, store, tmp_path):
@@ -213,14 +217,37 @@ def test_every_selector_has_a_report(folder, store, tmp_path, selection):
         assert pl.read_csv(tmp_path / "r/tables/hard.csv")["queries"].to_list() == [4, 4]
 
 
+@pytest.mark.parametrize("selection", list(SELECTIONS))
+def test_a_run_without_any_pair_has_a_report_that_says_so(folder, tmp_path, selection):
+    (tmp_path / "none.tsv").write_text("query_id\ttext\nnobody\tx\n")
+    given = sections(folder, SELECTIONS[selection])
+    given["reformulate"] = [{"method": "replay", "file": str(tmp_path / "none.tsv")}]
+    store = Store(tmp_path / "store")
+    build = prepare(Recipe("toy", given), store)
+    done = report_of(build, store, build.plan.run(store), tmp_path / "r")
+    assert "0 pairs of 0 queries" in done.html.read_text()
+
+
+def test_a_query_whose_original_found_nothing_does_not_stop_the_report(folder, tmp_path):
+    for name in ("docs.tsv", "qrels.txt", "candidates.tsv"):
+        (tmp_path / name).write_text((folder / name).read_text())
+    (tmp_path / "queries.tsv").write_text("q1\tzzz\nq2\tdoctor\n")
+    store = Store(tmp_path / "store")
+    build, outcomes = built(tmp_path, store, "boxes")
+    assert outcomes["pairs"].manifest.dropped["the original found nothing"] == 2
+    done = report_of(build, store, outcomes, tmp_path / "r")
+    assert "2 the original found nothing" in done.html.read_text()
+    assert pl.read_csv(tmp_path / "r/tables/boxes.csv")["originals"].to_list() == [1, 1, 1]
+
+
 def test_what_only_names_the_outcome_is_not_said_to_choose(folder, store):
-    build, _ = built(folder, store, "boxes")
+    build, outcomes = built(folder, store, "boxes")
     stage = next(step.stage for step in build.plan.steps if step.name == "pairs")
-    choice = choice_of(stage.selector, build)
-    assert choice.part["RR@10"] == "chosen by it"
-    assert choice.part["ARaB(tf)@10"] == "names the outcome only"
-    assert choice.part["AP@10"] == HELD_OUT
-    assert choice.held_out == ["AP@10", "ARaB(tf)@10", "NFaiRR@10"]
+    pairs = pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest)))
+    choice = choice_of(stage.selector, build, pairs)
+    assert choice.part == {"RR@10": DECIDES, "AP@10": TWIN, "ARaB(tf)@10": NAMES, "NFaiRR@10": HELD_OUT}
+    apart = choice_of(stage.selector, build, pairs.with_columns(pl.col("new_AP@10") / 2))
+    assert apart.part["AP@10"] == HELD_OUT
 
 
 def test_a_recipe_that_chooses_nothing_has_no_report(folder, store, tmp_path):

@@ -51,24 +51,27 @@ def run_command(
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
     with Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
-    rows = [_row(name, outcome) for name, outcome in outcomes.items()]
+    rows = [row_of(name, outcome) for name, outcome in outcomes.items()]
     table = summary_of(held, outcomes, build.select, build.evaluate, seed)
     if as_json:
         say_json({"store": str(store), "steps": rows, "summary": [] if table is None else table.to_dicts()})
         return
-    _show(rows)
+    show_steps(rows)
     if table is not None:
-        _show_summary(table.to_dicts())
-    typer.echo(f"in {held.folder(rows[-1]['step'], rows[-1]['key'])}")
+        show_summary(table.to_dicts())
+    last = next((row for row in rows if row["step"] == "pairs"), rows[-1])
+    typer.echo(f"in {held.folder(last['step'], last['key'])}")
 
 
-def _row(name: str, outcome: Any) -> dict[str, Any]:
+def row_of(name: str, outcome: Any) -> dict[str, Any]:
+    """What a step came to."""
     manifest = outcome.manifest
     return {"step": name, "key": manifest.key, "in": manifest.rows_in, "out": manifest.rows_out,
             "dropped": manifest.dropped, "ran": outcome.ran}  # fmt: skip
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def show_steps(rows: list[dict[str, Any]]) -> None:
+    """The steps with what went in and came out."""
     from askew.cli.render import print_rows
 
     columns = [
@@ -80,7 +83,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
     print_rows("step", [row["step"] for row in rows], columns)
 
 
-def _show_summary(rows: list[dict[str, Any]]) -> None:
+def show_summary(rows: list[dict[str, Any]]) -> None:
     """Means before and after of each subset, a block for each."""
     from askew.cli.render import print_rows, say
 

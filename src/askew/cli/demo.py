@@ -1,41 +1,76 @@
-"""``askew demo``: the embedded collection, measured, so that a stranger sees something real at once."""
+"""``askew demo``: a whole build on the embedded collection, so that a stranger sees something real at once."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from askew.cli import options as o
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, DataError
+
+DEFAULT_OUT = Path("askew-demo")
 
 
 def command(
-    copy: Annotated[Path | None, typer.Option(help="Copy the demo's files to this new folder, to play with.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the dataset, the report and the store go.")] = DEFAULT_OUT,
+    copy: Annotated[
+        Path | None, typer.Option(help="Only copy the demo's files to this new folder, to play with.")
+    ] = None,
+    seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
-    """Measure two embedded runs over an embedded collection: nothing to download, nothing to prepare."""
-    from askew.cli import measure as cli
-    from askew.cli.render import note, say
+    """Run the recipe demo: reformulate the embedded queries, measure, choose, publish. Nothing to download."""
+    from askew.cli import build as cli
+    from askew.cli.render import Waiting, say, say_json
     from askew.corpora.demo import demo_files
-    from askew.stages.measure import measure
+    from askew.engine.store import Store
+    from askew.publish.page.writing import check_out
+    from askew.stages.build.report import report_of
+    from askew.stages.build.summary import summary_of
+    from askew.stages.recipe import prepare, read_recipe
 
     files = demo_files()
     if copy is not None:
         _copy(files.docs.parent, copy)
         return
-    report = measure(files.runs, files.docs, qrels=files.qrels)
-    if not as_json:
-        say(f"{files.documents} passages, {files.queries} judged queries; runs: {files.about}")
-        say("")
-    note(report.notes)
-    cli.show(report, per_query=False, signature=False, as_json=as_json, as_tsv=False)
-    if not as_json:
-        say("ARaB: 0 is balanced, above 0 leans male, below 0 leans female.")
-        say("NFaiRR: 1 is as neutral as the retrieved documents allow.")
-        say("Next: askew demo --copy demo, then askew measure demo/bm25.run --docs demo/docs.tsv")
+    check_out(out / "report")
+    held = Store(out / "store")
+    build = prepare(read_recipe("demo"), held)
+    with Waiting("running") as progress:
+        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
+        dataset = _dataset(build, held, outcomes, out / "dataset")
+        report = report_of(build, held, outcomes, out / "report", seed=seed).html
+    table = summary_of(held, outcomes, build.select, build.evaluate, seed)
+    rows = [] if table is None else table.to_dicts()
+    if as_json:
+        say_json({"dataset": str(dataset), "report": str(report), "store": str(out / "store"),
+                  "steps": [cli.row_of(name, outcome) for name, outcome in outcomes.items()],
+                  "summary": rows})  # fmt: skip
+        return
+    say(f"{files.documents} passages, {files.queries} judged queries")
+    cli.show_steps([cli.row_of(name, outcome) for name, outcome in outcomes.items()])
+    cli.show_summary([row for row in rows if row["subset"] == "effective"])
+    say("effective: the best other way to ask each query, if one leans less and retrieves as well.")
+    say("|ARaB|: how far results lean, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
+    say("")
+    typer.echo(f"dataset  {dataset}")
+    typer.echo(f"report   {report}")
+    say("Next: askew demo --copy demo, then askew measure demo/bm25.run --docs demo/docs.tsv")
+
+
+def _dataset(build: Any, store: Any, outcomes: Any, folder: Path) -> Path:
+    """The released dataset. One that is there already stays: the same build gives the same files."""
+    from askew.publish.checking import verify
+    from askew.stages.release import release
+
+    if not folder.exists():
+        release(build, store, outcomes, folder)
+    elif not verify(folder).ok:
+        raise DataError(f"{folder}: it is there already and is no dataset of ours; give another --out")
+    return folder
 
 
 def _copy(source: Path, target: Path) -> None:

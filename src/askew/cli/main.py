@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from askew import __version__
-from askew.cli import annotate, build, compare, demo, look, measure, reformulate, retrieve
+from askew.cli import annotate, build, compare, demo, look, measure, reformulate, report, retrieve
 from askew.cli.render import say
 from askew.core.errors import AskewError
 
@@ -40,6 +40,7 @@ app.command("calibrate")(reformulate.calibrate_command)
 app.command("plan")(build.plan_command)
 app.command("run")(build.run_command)
 app.command("publish")(build.publish_command)
+app.command("report")(report.report_command)
 app.command("verify")(build.verify_command)
 app.command("demo")(demo.command)
 app.command("list")(look.list_command)
@@ -82,7 +83,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except (KeyboardInterrupt, typer.Abort):
         kept = (
             "; what is finished is kept, the same command goes on from there"
-            if arguments[:1] in (["annotate"], ["run"])
+            if arguments[:1] in (["annotate"], ["run"], ["publish"], ["report"], ["demo"])
             else ""
         )
         say(f"askew: interrupted{kept}", err=True)

@@ -135,4 +135,12 @@ def order_by_score(query: Ints, score: Floats, doc_id_rank: Ints) -> Ints:
     # A score beyond 32 bits is infinite there, as it is for trec_eval: nothing to warn of.
     with np.errstate(over="ignore"):
         compared = -score.astype(np.float32)
-    return np.lexsort((-doc_id_rank, compared, query)).astype(np.int64)
+    same = query[1:] == query[:-1]
+    if not ((query[1:] > query[:-1]) | (same & (compared[1:] >= compared[:-1]))).all():
+        return np.lexsort((-doc_id_rank, compared, query)).astype(np.int64)
+    # Lines as a ranker writes them, best first: only ties may stand otherwise, and sorting those alone is much less.
+    tied = np.concatenate([[False], same & (compared[1:] == compared[:-1])])
+    order = np.arange(len(query), dtype=np.int64)
+    at = np.flatnonzero(tied | np.concatenate([tied[1:], [False]]))
+    order[at] = at[np.lexsort((-doc_id_rank[at], np.cumsum(~tied[at])))]
+    return order

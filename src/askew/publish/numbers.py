@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import polars as pl
 
+from askew.core.shares import wilson
 from askew.publish.escape import code
 from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.selection import GROUPS
@@ -46,17 +46,6 @@ def original_means(pairs: pl.DataFrame, facts: Facts) -> dict[str, tuple[int, fl
     queries = pairs.unique("query_id", keep="first", maintain_order=True)
     columns = {one.name: queries[f"old:{one.name}"].drop_nulls() for one in facts.measures}
     return {name: (len(values), mean(values)) for name, values in columns.items()}
-
-
-def wilson(hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share (1927); it stays within 0 and 1, and is not empty at the ends."""
-    if not n:
-        return math.nan, math.nan
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, spread = hits / n, z * z / n
-    middle = (share + spread / 2) / (1 + spread)
-    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def subsets_of(pairs: pl.DataFrame, facts: Facts) -> list[tuple[str, pl.DataFrame]]:

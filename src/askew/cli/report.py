@@ -1,0 +1,42 @@
+"""``askew report``: what a build came to, as one page with tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askew.cli import options as o
+from askew.cli.build import RecipeName
+
+Out = Annotated[Path, typer.Option(help="The folder to write to; an earlier report there is replaced, nothing else.")]
+Figures = Annotated[str, typer.Option(help="Figures as files as well: svg, png or svg,png.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Tables for LaTeX as well.")]
+
+
+def report_command(
+    recipe: RecipeName, out: Out, settings: o.OwnSettings = None, figures: Figures = "", latex: Latex = False,
+    store: o.StorePath = o.DEFAULT_STORE, seed: o.Seed = 0, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
+    from askew.cli.render import Waiting, say, say_json
+    from askew.engine.store import Store
+    from askew.publish.page.pictures import check_formats
+    from askew.publish.page.writing import check_out
+    from askew.stages.build.report import report_of
+    from askew.stages.recipe import prepare, read_recipe, with_settings
+
+    formats = o.split_fields(figures)
+    check_formats(formats)
+    check_out(out)
+    held = Store(store)
+    build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held)
+    with Waiting("running") as progress:
+        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
+        done = report_of(build, held, outcomes, out, figures=formats, latex=latex, seed=seed)
+    if as_json:
+        say_json({"html": str(done.html), "files": [str(path) for path in done.files]})
+        return
+    for path in done.files:
+        say(str(path))

@@ -1,0 +1,22 @@
+"""Shares of a count, with their interval."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from askew.core.errors import ConfigError
+
+
+def wilson(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share (1927); it stays within 0 and 1. Of nothing there is none: nan."""
+    if not 0 <= count <= n:
+        raise ConfigError(f"share: expected a count from 0 to n, found {count} of {n}")
+    if not n:
+        return math.nan, math.nan
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, spread = count / n, z * z / n
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    # Rounding must not put none or all of them outside.
+    return (middle - half if count else 0.0), (middle + half if count < n else 1.0)

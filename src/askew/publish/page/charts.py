@@ -1,0 +1,266 @@
+"""Charts: each is a function from data to a picture in SVG. Numbers that are not finite are refused, never left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import DataError
+from askew.core.ranking import Floats
+from askew.publish.page.axes import Axis, Scale, axis, extent, shortened, text_width
+from askew.publish.page.frame import (
+    UNDER,
+    WIDTH,
+    About,
+    Key,
+    Plot,
+    below,
+    fill,
+    legend,
+    line,
+    mark,
+    marks,
+    numeric_frame,
+    numeric_plot,
+    picture,
+    stroke,
+    text,
+    zero_lines,
+)
+from askew.publish.page.labels import place_labels
+from askew.publish.page.markup import Markup, number, tag
+
+Flags = npt.NDArray[np.bool_]
+# A sorted curve is drawn with so many steps at most: more could not be seen.
+COLUMNS = 400
+_LONGEST_LABEL = 26
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the interval about it, where there is one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def ends(self) -> list[float]:
+        """The value and the ends of its interval."""
+        return [one for one in (self.value, self.low, self.high) if one is not None]
+
+
+@dataclass(frozen=True)
+class Points:
+    """A series of points, with a name beside each where names are given."""
+
+    name: str
+    x: Floats
+    y: Floats
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series that is drawn as a line, from left to right. ``series`` says whose colour and dash it has.
+
+    A line without a name is not in the legend.
+    """
+
+    name: str
+    x: Floats
+    y: Floats
+    series: int
+    width: float = 2.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Control limits: between ``low`` and ``high`` at each x."""
+
+    name: str
+    x: Floats
+    low: Floats
+    high: Floats
+
+
+def bars(about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> Markup:
+    """Lying bars from zero, one for each row and series, with their values beside them."""
+    values = [value for column in series.values() for value in column]
+    along = axis(label, values, zero=True)
+    head, top = legend(_keys(list(series), "area"), 2.0)
+    thick = 14.0
+    plot = _row_plot(rows, along, top, thick * len(series) + 10, room=text_width("0.0000"))
+    parts = [below(plot, along, grid=True), *_row_names(plot, rows)]
+    for place, column in enumerate(series.values()):
+        shapes, words = [], []
+        for row, value in enumerate(column):
+            y = plot.top + row * (thick * len(series) + 10) + 5 + place * thick
+            left, right = sorted((plot.x(0), plot.x(value)))
+            shapes.append(tag("rect", x=left, y=y + 1, width=right - left, height=thick - 2))
+            words.append(text(right + 4, y + thick - 3, _value_text(value), size=11))
+        parts += [tag("g", *shapes, **fill(place)), *words]
+    return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *_upright_zero(plot))
+
+
+def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interval | None]], label: str) -> Markup:
+    """A dot with its interval for each row and series; None leaves a place empty."""
+    found = [end for column in series.values() for one in column if one is not None for end in one.ends()]
+    along = axis(label, found, zero=True)
+    head, top = legend(_keys(list(series)), 2.0)
+    high = 15.0 * len(series) + 8
+    plot = _row_plot(rows, along, top, high)
+    parts = [below(plot, along, grid=True), *_row_names(plot, rows), *_upright_zero(plot)]
+    for place, column in enumerate(series.values()):
+        drawn = [
+            _dot(plot, place, plot.top + row * high + 4 + 15.0 * (place + 0.5), one)
+            for row, one in enumerate(column)
+            if one is not None
+        ]
+        parts.append(marks(place, drawn))
+    return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
+
+
+def _dot(plot: Plot, series: int, y: float, one: Interval) -> Markup:
+    parts = []
+    if one.low is not None and one.high is not None:
+        low, high = plot.x(one.low), plot.x(one.high)
+        ends = "".join(f"M{number(x)} {number(y - 3)}v6" for x in (low, high))
+        path = f"M{number(low)} {number(y)}H{number(high)}{ends}"
+        parts.append(tag("path", d=path, **stroke(series, 1.5, dashed=False)))
+    return tag("g", *parts, mark(series, plot.x(one.value), y))
+
+
+def sorted_gains(
+    about: About, gains: Floats, label: str, notes: Sequence[str] = (), things: str = "queries", height: float = 170
+) -> Markup:
+    """Gains from the highest to the lowest: an area above zero for what is helped, one below for what is hurt.
+
+    Of more than 400 values 400 are drawn, evenly spaced, the first and the last among them. ``notes`` name the areas.
+    """
+    ranked = np.sort(gains)[::-1]
+    n = len(ranked)
+    across = Axis(f"{things}, from the most helped to the most hurt", 0.0, float(max(n, 1)), _counts(n))
+    upright = axis(label, extent([ranked]), zero=True, most=5)
+    head, top = legend([Key(series, note, "area") for series, note in enumerate(notes)], 2.0)
+    plot = numeric_plot(across, upright, height, top)
+    parts = [numeric_frame(plot, across, upright)]
+    for place, part in enumerate((ranked > 0, ranked < 0)):
+        path = _area(plot, ranked, part)
+        parts += [tag("path", d=path, fill_opacity=0.85, **fill(place))] if path else []
+    return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *zero_lines(plot))
+
+
+def _counts(n: int) -> tuple[tuple[float, str], ...]:
+    """Ticks of whole numbers from nothing to n; the last one is n itself."""
+    inner = [value for value, _ in axis("", [0.0, float(max(n, 1))], most=4).ticks if value.is_integer()]
+    return *((value, f"{value:,.0f}") for value in inner if value < 0.88 * n), (float(max(n, 1)), f"{n:,}")
+
+
+def _area(plot: Plot, ranked: Floats, part: Flags) -> str:
+    """The outline of some columns between the curve and zero; empty where there are none."""
+    n = len(ranked)
+    steps = min(n, COLUMNS)
+    picked = np.round(np.linspace(0, n - 1, steps)).astype(np.int64)
+    there = np.flatnonzero(part[picked])
+    if not len(there):
+        return ""
+    edges = plot.x.places(np.linspace(0, n, steps + 1))
+    heights = plot.y.places(ranked[picked])
+    zero = number(plot.y(0))
+    path = [f"M{number(edges[there[0]])} {zero}"]
+    for i in there.tolist():
+        path.append(f"V{number(round(float(heights[i]), 1))}H{number(round(float(edges[i + 1]), 1))}")
+    return "".join([*path, f"V{zero}Z"])
+
+
+def scatter(
+    about: About, groups: Sequence[Points], x_label: str, y_label: str, lines: Sequence[Line] = (),
+    size: float = 4.5, opacity: float = 1.0, height: float = 300, zero: bool = False,
+) -> Markup:  # fmt: skip
+    """Points of several series, and lines through or beside them; with ``zero`` both sides hold zero."""
+    along = axis(x_label, extent([*(one.x for one in groups), *(one.x for one in lines)]), zero)
+    upright = axis(y_label, extent([*(one.y for one in groups), *(one.y for one in lines)]), zero)
+    keys = _keys([one.name for one in groups], alone=bool(lines))
+    head, top = legend([*keys, *_line_keys(lines)], 2.0)
+    plot = numeric_plot(along, upright, height, top)
+    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_path(plot, one) for one in lines)]
+    spots: list[tuple[float, float]] = []
+    names: list[str] = []
+    for place, group in enumerate(groups):
+        at = list(zip(np.round(plot.x.places(group.x), 1).tolist(), np.round(plot.y.places(group.y), 1).tolist(),
+                      strict=True))  # fmt: skip
+        parts.append(marks(place, [mark(place, x, y, size) for x, y in at], opacity))
+        spots, names = [*spots, *(at if group.labels else [])], [*names, *group.labels]
+    shown = [shortened(name, _LONGEST_LABEL) for name in names]
+    return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *place_labels(plot, spots, shown))
+
+
+def funnel(
+    about: About, inside: Points, outside: Points, centre: float, limits: Sequence[Limits], x_label: str, y_label: str
+) -> Markup:
+    """A funnel plot: points within the limits and those outside, the centre as a line, and the limits as curves."""
+    ends = extent([inside.x, outside.x, *(one.x for one in limits)])
+    across = np.array([min(ends), max(ends)] if ends else [])
+    lines = [Line(f"all together: {_value_text(centre)}", across, np.full(len(across), centre), 2)]
+    for place, one in enumerate(limits, start=3):
+        lines += [Line("", one.x, one.low, place), Line(one.name, one.x, one.high, place)]
+    return scatter(about, (inside, outside), x_label, y_label, lines)
+
+
+def steps(about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240) -> Markup:
+    """Lines that keep their height until the next value."""
+    along = axis(x_label, extent([one.x for one in lines]))
+    upright = axis(y_label, extent([one.y for one in lines]), zero=True)
+    head, top = legend(_line_keys(lines), 2.0)
+    plot = numeric_plot(along, upright, height, top)
+    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_path(plot, one, stepped=True) for one in lines)]
+    return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
+
+
+def _path(plot: Plot, one: Line, stepped: bool = False) -> Markup:
+    if len(one.x) != len(one.y):
+        raise DataError(f"chart, line {one.name!r}: expected as many x as y, found {len(one.x)} and {len(one.y)}")
+    xs, ys = (np.round(scale.places(values), 1) for scale, values in ((plot.x, one.x), (plot.y, one.y)))
+    words = [
+        f"H{number(x)}V{number(y)}" if stepped else f"L{number(x)} {number(y)}" for x, y in zip(xs, ys, strict=True)
+    ]
+    start = f"M{number(xs[0])} {number(ys[0])}" if len(xs) else ""
+    return tag("path", d=start + "".join(words[1:]), **stroke(one.series, one.width))
+
+
+def _keys(names: Sequence[str], kind: str = "mark", alone: bool = False) -> list[Key]:
+    """Where there is one series and nothing else, nothing needs telling apart."""
+    return [Key(series, name, kind) for series, name in enumerate(names)] if alone or len(names) > 1 else []
+
+
+def _line_keys(lines: Sequence[Line]) -> list[Key]:
+    return [Key(one.series, one.name, "line") for one in lines if one.name]
+
+
+def _row_plot(rows: Sequence[str], along: Axis, top: float, high: float, room: float = 0.0) -> Plot:
+    """The field of a chart with a name at each row; ``room`` is kept free at the right."""
+    left = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
+    right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2, room)
+    upper, lower = top + 6, top + 6 + high * len(rows)
+    return Plot(
+        left, upper, right, lower, Scale(along.low, along.high, left, right), Scale(len(rows) or 1, 0, lower, upper)
+    )
+
+
+def _row_names(plot: Plot, rows: Sequence[str]) -> list[Markup]:
+    high = (plot.bottom - plot.top) / max(len(rows), 1)
+    words = [(plot.top + (i + 0.5) * high + 4, shortened(name, _LONGEST_LABEL)) for i, name in enumerate(rows)]
+    return [text(plot.left - 8, y, name, "end") for y, name in words]
+
+
+def _upright_zero(plot: Plot) -> list[Markup]:
+    within = plot.x.low <= 0 <= plot.x.high
+    return [line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if within else []
+
+
+def _value_text(value: float) -> str:
+    text_ = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 2 else f"{value:.3g}"
+    return text_.replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,81 @@
+"""The page: a head, sections with tables and figures, a foot. One file that loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from askew.publish.page.markup import Markup, join, shown, tag
+from askew.publish.page.style import CSS
+
+# Even if a text came through as markup, a browser would neither run it nor load anything for it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that the contents name."""
+
+    name: str
+    title: str
+    body: Sequence[Markup]
+
+
+def document(title: str, head: Sequence[Markup], sections: Sequence[Section], foot: Sequence[Markup]) -> str:
+    """The whole page as text."""
+    metas = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+    ]
+    top = tag("head", *metas, tag("title", shown(title)), tag("style", Markup(CSS)))
+    contents = tag("nav", tag("ul", *(tag("li", tag("a", one.title, href=f"#{one.name}")) for one in sections)),
+                   aria_label="Contents")  # fmt: skip
+    parts = [tag("section", tag("h2", one.title, id=f"{one.name}-title"), *one.body, id=one.name,
+                 aria_labelledby=f"{one.name}-title") for one in sections]  # fmt: skip
+    body = tag("body", tag("header", tag("h1", shown(title)), *head), contents, tag("main", *parts),
+               tag("footer", *foot))  # fmt: skip
+    return "<!DOCTYPE html>\n" + tag("html", top, "\n", body, lang="en") + "\n"
+
+
+def paragraph(*words: object, kind: str | None = None) -> Markup:
+    """A paragraph of texts and markup."""
+    return tag("p", *words, class_=kind)
+
+
+def heading(words: str) -> Markup:
+    """A heading within a section."""
+    return tag("h3", words)
+
+
+def facts(pairs: Sequence[tuple[str, object]]) -> Markup:
+    """Names and what they are, one below the other."""
+    return tag("dl", *(join([tag("dt", name), tag("dd", value)]) for name, value in pairs))
+
+
+def listed(items: Sequence[object]) -> Markup:
+    """A list with a dot before each item."""
+    return tag("ul", *(tag("li", item) for item in items))
+
+
+def code(text: object) -> Markup:
+    """A name in code type."""
+    return tag("code", shown(text))
+
+
+def folded(summary: str, text: str) -> Markup:
+    """A long text that opens on demand, as it stands."""
+    return tag("details", tag("summary", summary), tag("pre", text))
+
+
+def figure(drawn: Markup, title: str, *words: object) -> Markup:
+    """A picture with its caption."""
+    caption = tag("figcaption", tag("strong", title), " ", *words)
+    return tag("figure", tag("div", drawn, class_="scroll", tabindex="0", role="region", aria_label=title), caption)
+
+
+def figures(*drawn: Markup) -> Markup:
+    """Pictures side by side where there is room."""
+    return tag("div", *drawn, class_="figures")

@@ -1,0 +1,188 @@
+"""What every chart stands in: the picture with its title and description, axes, a legend, marks of several shapes.
+
+Colours are written as attributes, which any style sheet overrides: a picture can stand alone, and a page can turn it
+dark by the classes ``f1`` (filled with the first colour), ``l1`` (drawn with it), ``ink``, ``faint`` and ``ground``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from askew.publish.page.axes import FONT_SIZE, Axis, Scale, text_width
+from askew.publish.page.markup import Markup, number, tag
+
+WIDTH = 460
+INK, FAINT, GROUND = "#24292f", "#d0d7de", "#ffffff"
+# Okabe and Ito's colours, which stay apart for colour-blind eyes; the first two are as far apart as any.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
+SHAPES = ("circle", "triangle", "square", "diamond", "cross", "ring")
+DASHES = (None, "6 3", "2 3", "8 3 2 3", "1 2", "10 4")
+_FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+_SLUG = re.compile(r"[a-z][a-z0-9-]*")
+LINE = 20.0
+_GAP = 8.0
+
+
+@dataclass(frozen=True)
+class About:
+    """What a picture is called: a name for its file and its place in a page, and two texts for those who cannot see."""
+
+    name: str
+    title: str
+    description: str
+
+    def __post_init__(self) -> None:
+        if not _SLUG.fullmatch(self.name):
+            raise ValueError(f"a chart's name is of small letters, digits and hyphens, found {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The field between the axes."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    x: Scale
+    y: Scale
+
+
+def fill(series: int) -> dict[str, str]:
+    """Attributes of what is filled with the colour of a series, counted from 0."""
+    return {"class_": f"f{series % len(COLOURS) + 1}", "fill": COLOURS[series % len(COLOURS)]}
+
+
+def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str | float | None]:
+    """Attributes of what is drawn with the colour of a series, and its dash."""
+    place = series % len(COLOURS)
+    dash = DASHES[place] if dashed else None
+    return {"class_": f"l{place + 1}", "stroke": COLOURS[place], "stroke_width": width, "stroke_dasharray": dash,
+            "fill": "none"}  # fmt: skip
+
+
+def picture(about: About, width: float, height: float, *children: Markup) -> Markup:
+    """The picture as one element, with its title and description."""
+    ids = f"{about.name}-title", f"{about.name}-desc"
+    return tag(
+        "svg", tag("title", about.title, id=ids[0]), tag("desc", about.description, id=ids[1]),
+        tag("rect", class_="ground", fill=GROUND, width=width, height=height), *children,
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(width)} {number(height)}", width=width, height=height,
+        role="img", aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
+    )  # fmt: skip
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", size: float | None = None) -> Markup:
+    """Words whose base line is at a place."""
+    return tag("text", words, x=x, y=y, text_anchor=anchor, font_size=size, class_="ink", fill=INK)
+
+
+def text_over(x: float, y: float, words: str, size: float) -> Markup:
+    """Words that stand over other marks and can still be read: each letter has a rim in the colour of the ground."""
+    return tag("text", words, x=x, y=y, font_size=size, class_="ink rim", fill=INK, stroke=GROUND, stroke_width=3,
+               stroke_linejoin="round", paint_order="stroke")  # fmt: skip
+
+
+def line(x1: float, y1: float, x2: float, y2: float, faint: bool = True) -> Markup:
+    """A line of the frame."""
+    colour, name = (FAINT, "lfaint") if faint else (INK, "link")
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=name, stroke=colour, stroke_width=1)
+
+
+def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
+    """A mark in the shape of a series; its colour comes from around it."""
+    shape = SHAPES[series % len(SHAPES)]
+    if shape == "circle":
+        return tag("circle", cx=x, cy=y, r=size)
+    if shape == "ring":
+        return tag("circle", cx=x, cy=y, r=0.8 * size, fill="none", stroke="currentColor", stroke_width=2)
+    if shape == "square":
+        return tag("rect", x=x - 0.9 * size, y=y - 0.9 * size, width=1.8 * size, height=1.8 * size)
+    corners = {
+        "triangle": [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
+        "diamond": [(0, -1.35), (1.35, 0), (0, 1.35), (-1.35, 0)],
+        "cross": [(-1, -0.4), (-0.4, -1), (0, -0.6), (0.4, -1), (1, -0.4), (0.6, 0), (1, 0.4), (0.4, 1), (0, 0.6),
+                  (-0.4, 1), (-1, 0.4), (-0.6, 0)],
+    }[shape]  # fmt: skip
+    return tag("polygon", points=" ".join(f"{number(x + size * a)},{number(y + size * b)}" for a, b in corners))
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend: the number of a series, its name, and whether it is drawn as marks, a line or an area."""
+
+    series: int
+    name: str
+    kind: str = "mark"
+
+
+def legend(keys: Sequence[Key], top: float, left: float = 2.0, right: float = WIDTH - 2.0) -> tuple[Markup, float]:
+    """A mark, or a piece of line, and a name for each series, in as many lines as they need; and where that ends."""
+    if not keys:
+        return Markup(), top
+    parts, x, y = [], left, top + LINE * 0.7
+    for key in keys:
+        sign = 26.0 if key.kind == "line" else 15.0
+        width = sign + text_width(key.name) + 14
+        if x > left and x + width > right:
+            x, y = left, y + LINE
+        parts += [_sign(key, x, y - 4), text(x + sign, y, key.name)]
+        x += width
+    return tag("g", *parts), y + LINE * 0.5
+
+
+def _sign(key: Key, x: float, y: float) -> Markup:
+    if key.kind == "line":
+        return tag("path", d=f"M{number(x)} {number(y)}h20", **stroke(key.series))
+    if key.kind == "area":
+        return tag("rect", x=x, y=y - 5, width=10, height=10, **fill(key.series))
+    return marks(key.series, [mark(key.series, x + 5, y)])
+
+
+def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) -> Markup:
+    """Marks together, in the colour of their series."""
+    return tag("g", *drawn, fill_opacity=opacity, color=COLOURS[series % len(COLOURS)], **fill(series))
+
+
+def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0, width: float = WIDTH) -> Plot:
+    """The field of a chart with numbers along both sides; above it is room for the label of the upright side."""
+    left = max(text_width(words) for _, words in y.ticks) + _GAP + 2
+    right = width - max(_GAP, text_width(x.ticks[-1][1]) / 2 + 2)
+    upper, lower = top + LINE * 1.6, top + LINE * 1.6 + height
+    return Plot(left, upper, right, lower, Scale(x.low, x.high, left, right), Scale(y.low, y.high, lower, upper))
+
+
+def numeric_frame(plot: Plot, x: Axis, y: Axis) -> Markup:
+    """Grid, ticks and labels. The label of the upright side stands above it, where it can be read."""
+    parts = [text(2, plot.top - LINE * 0.75, y.label)]
+    for value, words in y.ticks:
+        at = plot.y(value)
+        parts += [line(plot.left, at, plot.right, at), text(plot.left - _GAP + 2, at + 4, words, "end")]
+    return tag("g", *parts, below(plot, x))
+
+
+def below(plot: Plot, x: Axis, grid: bool = False) -> Markup:
+    """The lower side: ticks, their numbers and the label; with ``grid`` a line upwards from each tick."""
+    parts = []
+    for value, words in x.ticks:
+        at = plot.x(value)
+        parts += [line(at, plot.top if grid else plot.bottom, at, plot.bottom + 4)]
+        parts += [text(at, plot.bottom + LINE * 0.85, words, "middle")]
+    label = text((plot.left + plot.right) / 2, plot.bottom + LINE * 1.8, x.label, "middle")
+    return tag("g", *parts, line(plot.left, plot.bottom, plot.right, plot.bottom, faint=False), label)
+
+
+def zero_lines(plot: Plot) -> list[Markup]:
+    """Lines through zero, where zero is within."""
+    lines = []
+    if plot.x.low < 0 < plot.x.high:
+        lines.append(line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False))
+    if plot.y.low < 0 < plot.y.high:
+        lines.append(line(plot.left, plot.y(0), plot.right, plot.y(0), faint=False))
+    return lines
+
+
+# What stands below the field: the numbers of the ticks and the label.
+UNDER = LINE * 2.2

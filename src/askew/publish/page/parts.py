@@ -1,0 +1,91 @@
+"""What a report is made of: sections for the page, and the tables and charts that are files as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from askew.core.measure import Direction
+from askew.publish.page.document import figure
+from askew.publish.page.frame import About
+from askew.publish.page.markup import Markup
+from askew.publish.page.pictures import picture_file
+from askew.publish.page.table import Table, html_table, latex_table
+
+# A blank that does not break a line.
+_KEEP = "\N{NO-BREAK SPACE}"
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass
+class Collected:
+    """Tables with their data, and charts, each under its own name, in the order they were made."""
+
+    tables: dict[str, tuple[Table, pl.DataFrame | None]] = field(default_factory=dict)
+    charts: dict[str, Markup] = field(default_factory=dict)
+
+    def table(self, given: Table, data: pl.DataFrame | None = None) -> Markup:
+        """Keep a table, and give it as HTML. Only one with data becomes a file."""
+        self._once(given.name, self.tables)
+        self.tables[given.name] = given, data
+        return html_table(given)
+
+    def chart(self, about: About, drawn: Markup, *words: object) -> Markup:
+        """Keep a chart, and give it as a figure whose caption begins with its title."""
+        self._once(about.name, self.charts)
+        self.charts[about.name] = drawn
+        return figure(drawn, about.title, *words)
+
+    def _once(self, name: str, taken: Mapping[str, object]) -> None:
+        if name in taken:
+            raise ValueError(f"the report has two things called {name!r}")
+
+    def files(self, formats: tuple[str, ...] = (), latex: bool = False) -> dict[str, bytes]:
+        """The files of the tables and charts by name."""
+        found: dict[str, bytes] = {}
+        for name, (given, data) in self.tables.items():
+            if data is not None:
+                found[f"tables/{name}.csv"] = data.write_csv().encode()
+                if latex:
+                    found[f"tables/{name}.tex"] = latex_table(given).encode()
+        for name, drawn in self.charts.items():
+            found |= {f"figures/{name}.{kind}": picture_file(drawn, kind) for kind in formats}
+        return found
+
+
+def slug(text: str, taken: Mapping[str, object] | None = None, before: str = "x") -> str:
+    """A text as a name of small letters, digits and hyphens; numbered where it is taken already."""
+    name = f"{before}-{_OTHER.sub('-', text.lower()).strip('-')}".strip("-")
+    found, number = name, 2
+    while taken is not None and found in taken:
+        found, number = f"{name}-{number}", number + 1
+    return found
+
+
+def measure_label(measure: str, direction: Direction, mark: str = "") -> str:
+    """A measure as tables name it: with bars where its distance from zero counts, an arrow to where it is better, and
+    a mark for its part in the choice (see ``labels_note``)."""
+    shown = f"|{measure}|" if direction is Direction.ZERO else measure
+    arrow = "↑" if direction is Direction.UP else "↓"
+    return f"{shown}{_KEEP}{arrow}{f'{_KEEP}{mark}' if mark else ''}"
+
+
+def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
+    """What the signs in these labels of measures mean; ``elsewhere`` is where pairs were chosen, if not here."""
+    every = "".join(labels)
+    said = ["↑ ↓: which way is better."]
+    if "|" in every:
+        said.append("|M|: the distance of M from zero.")
+    if "°" in every:
+        said.append("°: decides which group a query is in and what is perfect.")
+    if "*" in every:
+        why = (
+            f" under {elsewhere}"
+            if elsewhere
+            else ", so that it improves by construction; see the others for what holds"
+        )
+        said.append(f"*: pairs were chosen by this measure, or by one with the same numbers{why}.")
+    return " ".join(said)

@@ -1,0 +1,36 @@
+"""Charts as files of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from askew.core.errors import ConfigError, MissingExtra
+
+FORMATS = ("svg", "png")
+# Dots for each unit of a picture: sharp on paper at the width of a column.
+_SCALE = 3
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse a format that nobody here writes, and PNG where its extra is absent, before any work."""
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ConfigError(f"figures: expected some of {', '.join(FORMATS)}, found {unknown[0]!r}")
+    if "png" in formats:
+        _converter()
+
+
+def picture_file(svg: str, kind: str) -> bytes:
+    """A chart as the bytes of an SVG or a PNG file."""
+    if kind == "svg":
+        return ('<?xml version="1.0" encoding="UTF-8"?>\n' + svg + "\n").encode()
+    return bytes(_converter().svg_to_png(svg, scale=_SCALE))
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("PNG", "figures") from None
+    return vl_convert

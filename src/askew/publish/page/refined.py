@@ -1,0 +1,116 @@
+"""Sections of the report of RePair's boxes: its Tables 2, 4 and 5, and its buckets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from askew.publish.page import numerals as n
+from askew.publish.page.charts import bars
+from askew.publish.page.document import Section, figures, heading, paragraph
+from askew.publish.page.frame import About
+from askew.publish.page.markup import Markup, tag
+from askew.publish.page.parts import Collected
+from askew.publish.page.table import CODE, WORDS, Column, columns, table
+
+Row = dict[str, Any]
+_WHICH = {
+    "original better": "the original is better than its best candidate (as published)",
+    "none better": "no candidate is better (Eq. 1)",
+}
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What ``askew.selectors`` counts of boxes: the queries, the boxes, the buckets, the hard queries."""
+
+    queries: pl.DataFrame
+    boxes: pl.DataFrame
+    buckets: pl.DataFrame
+    hard: pl.DataFrame
+
+
+def refined_section(files: Collected, found: Refined, measure: str, ranker: str, collection: str) -> Section:
+    """Tables 2, 4 and 5 of RePair, and its buckets."""
+    body = [
+        heading("The queries"), _queries(files, found.queries, collection),
+        heading("Refined queries"), _boxes(files, found.boxes, measure),
+        heading("Originals in buckets"), _buckets(files, found.buckets, measure),
+        heading("Hard queries"), _hard(files, found.hard, measure, ranker),
+    ]  # fmt: skip
+    return Section("refined", "Refined queries, as RePair counts them", body)
+
+
+def _queries(files: Collected, found: pl.DataFrame, collection: str) -> Markup:
+    row = found.row(0, named=True)
+    head = columns("collection", "queries", "mean words", "documents", "judgements for a query", "users", kind=CODE)
+    cells = [collection, n.count(row["queries"]), n.mean(row["mean_words"], 2), n.count(row["documents"]),
+             n.mean(row["judgements"], 2), n.count(row["users"])]  # fmt: skip
+    return files.table(table("queries", "The collection (RePair, Table 2)", head, [cells]), found)
+
+
+def _shares(row: Row, name: str) -> list[str]:
+    return [
+        n.count(row[name]),
+        n.share(row[f"{name}_share"]),
+        n.share_interval(row[f"{name}_low"], row[f"{name}_high"]),
+    ]
+
+
+def _boxes(files: Collected, found: pl.DataFrame, measure: str) -> Markup:
+    head = columns("box", "originals", "mean of all", "refined", "share", "95% interval", "mean words", "before",
+                   "after", "change", "95% interval", "value 1", "share", "95% interval", kind=CODE)  # fmt: skip
+    rows = [
+        [row["box"], n.count(row["originals"]), n.mean(row["all_mean"]), *_shares(row, "refined"),
+         n.mean(row["mean_words"], 2), n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"]),
+         n.interval_of(row, "refined"), *_shares(row, "oracles")]
+        for row in found.iter_rows(named=True)
+    ]  # fmt: skip
+    note = (
+        "Refined: originals with a candidate in the box; words, before, after and change are of these and their best "
+        "one. Value 1: the oracles of RePair. Shares are of all originals, with Wilson's intervals."
+    )
+    return files.table(table("boxes", f"Boxes by {measure} (RePair, Table 4)", head, rows, note), found)
+
+
+def _buckets(files: Collected, found: pl.DataFrame, measure: str) -> Markup:
+    if not len(found):
+        return paragraph("No original has a candidate.")
+    rows = [
+        [n.count(row["bucket"]), n.count(row["queries"]), n.mean(row["old_mean"]), n.mean(row["new_mean"])]
+        for row in found.iter_rows(named=True)
+    ]
+    caption = f"Mean {measure} of originals in groups of equal size, lowest first"
+    note = "The best candidate of each original, whether in a box or not."
+    given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
+    told = "The mean of the originals of each bucket, and of the best candidates of these originals, as bars."
+    about = About("buckets", f"Mean {measure} by bucket", told)
+    series = {"originals": found["old_mean"].to_list(), "best candidates": found["new_mean"].to_list()}
+    drawn = bars(about, [f"bucket {row[0]}" for row in rows], series, f"mean {measure}")
+    return figures(
+        tag("div", files.table(given, found)), files.chart(about, drawn, "Originals in order of their value.")
+    )
+
+
+def _hard(files: Collected, found: pl.DataFrame, measure: str, ranker: str) -> Markup:
+    head = columns("hard where", "queries", "hard", "share", "95% interval", kind=WORDS)
+    if "ranker" in found.columns:
+        told = ("scored there", f"originals, {ranker}", "originals, there", f"best candidates, {ranker}",
+                "best candidates, there", "improved there", "share", "95% interval")  # fmt: skip
+        head += [Column("other ranker", CODE), *map(Column, told)]
+    rows = [_hard_row(row) for row in found.iter_rows(named=True)]
+    note = (
+        "Queries with a candidate. Means are over the queries that both rankers scored; improved: the best candidate "
+        "retrieves better than its original under the other ranker. Wilson's intervals."
+    )
+    return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
+
+
+def _hard_row(row: Row) -> list[str]:
+    cells = [_WHICH[row["which"]], n.count(row["queries"]), *_shares(row, "hard")]
+    if "ranker" not in row:
+        return cells
+    means = [n.mean(row[f"{name}_mean"]) for name in ("old", "other_old", "new", "other_new")]
+    return [*cells, row["ranker"], n.count(row["scored"]), *means, *_shares(row, "improved")]

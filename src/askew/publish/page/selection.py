@@ -1,0 +1,169 @@
+"""Sections of the report of a selection: before and after, against others, under other rankers, who is helped.
+
+Each takes the data frames that ``askew.selectors`` makes and gives a section; texts are escaped where they are placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from askew.core.ranking import Floats
+from askew.publish.page import numerals as n
+from askew.publish.page.charts import Interval, dots, sorted_gains
+from askew.publish.page.document import Section, figures, listed, paragraph
+from askew.publish.page.frame import About
+from askew.publish.page.markup import Markup
+from askew.publish.page.parts import Collected, labels_note, slug
+from askew.publish.page.table import Group, Table, columns, table
+
+_BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", "helped", "same", "hurt")
+_METHOD = (
+    "A change is that of the mean relative to the mean before, in percent. Intervals are 95% percentile bootstrap "
+    f"intervals over queries, of {n.FEWEST} queries or more. Helped, same and hurt count pairs."
+)
+Row = dict[str, Any]
+
+
+def subsets_section(
+    files: Collected, summary: pl.DataFrame, labels: Mapping[str, str], about: Mapping[str, str], shown: Sequence[str]
+) -> Section:
+    """Table 1 of Refairmulate: means before and after for each subset; ``shown`` are the subsets of the figure."""
+    groups = [
+        Group(_subset_line(part.rows(named=True)), _before_after(part, labels))
+        for part in summary.partition_by("subset", maintain_order=True)
+    ]
+    notes = [_METHOD, labels_note(labels.values())]
+    given = Table("subsets", "Means before and after, for each subset", _BEFORE_AFTER, groups, notes)
+    what = [listed([f"{name}: {words}" for name, words in about.items()])] if about else []
+    series = {subset: _intervals(summary.filter(subset=subset), labels) for subset in shown}
+    drawn = [_change_figure(files, "subsets-change", "Change of the means", series, labels)]
+    return Section("subsets", "Before and after", [*what, files.table(given, summary), figures(*drawn)])
+
+
+def _subset_line(rows: Sequence[Row]) -> str:
+    pairs, queries = (max(row[name] for row in rows) for name in ("pairs", "queries"))
+    return f"{rows[0]['subset']}: {pairs:,} pairs of {queries:,} queries"
+
+
+def _before_after(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[str]]:
+    """A row for each measure; none where there is no pair."""
+    rows = part.rows(named=True)
+    return [_before_after_row(row, labels) for row in rows] if any(row["pairs"] for row in rows) else []
+
+
+def _before_after_row(row: Row, labels: Mapping[str, str]) -> list[str]:
+    means = n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"])
+    counts = (n.count(row[side]) for side in ("helped", "same", "hurt"))
+    return [labels[row["measure"]], n.count(row["pairs"]), *means, n.interval_of(row), *counts]
+
+
+def _intervals(rows: pl.DataFrame, labels: Mapping[str, str]) -> list[Interval | None]:
+    found = {row["measure"]: row for row in rows.iter_rows(named=True) if row["change"] is not None}
+    ends = {name: (row["low"], row["high"]) if row["queries"] >= n.FEWEST else () for name, row in found.items()}
+    changes = {name: Interval(row["change"], *ends[name]) for name, row in found.items()}
+    return [changes.get(name) for name in labels]
+
+
+def _change_figure(
+    files: Collected, name: str, title: str, series: Mapping[str, list[Interval | None]], labels: Mapping[str, str]
+) -> Markup:
+    told = {name: column for name, column in series.items() if any(column)}
+    if not told:
+        return Markup()
+    words = f"The change in percent of the mean of each measure, with 95% intervals, for {', '.join(told)}."
+    about = About(name, title, words)
+    return files.chart(about, dots(about, list(labels.values()), told, "change of the mean, %"), "With 95% intervals.")
+
+
+def against_section(
+    files: Collected, found: pl.DataFrame, labels: Mapping[str, str], subset: str, measure: str, agree: int
+) -> Section:
+    """Table 3 of Refairmulate: the chosen pairs against those that effectiveness alone would choose."""
+    rows = [_against_row(row, labels) for row in found.iter_rows(named=True)]
+    head = columns(
+        "measure", "queries", "original", "by effectiveness", "chosen", "change", "95% interval", "p", "p (Holm)"
+    )
+    note = (
+        f"The change is from the candidate of the highest {measure}, the first of several, to the chosen one, for the "
+        "same queries. p: paired permutation test of the difference; corrected for the number of measures by Holm."
+    )
+    caption = "Original, chosen by effectiveness alone, chosen"
+    given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))
+    most = max(found.get_column("queries").to_list(), default=0)
+    intro = paragraph(
+        f"For every query of the subset {subset}: the chosen pair beside the candidate that a selection by {measure} "
+        "alone would have taken from the same candidates, as Matches Made in Heaven selects. "
+        f"For {agree:,} of {most:,} queries that candidate is a chosen one."
+    )
+    return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
+
+
+def _against_row(row: Row, labels: Mapping[str, str]) -> list[str]:
+    means = (n.mean(row[f"{which}_mean"]) for which in ("old", "other", "chosen"))
+    changed = n.change(row["change"]), n.interval_of(row)
+    return [
+        labels[row["measure"]],
+        n.count(row["queries"]),
+        *means,
+        *changed,
+        n.p_value(row["p"]),
+        n.p_value(row["p_holm"]),
+    ]
+
+
+def cross_section(files: Collected, found: pl.DataFrame, labels: Mapping[str, str], ranker: str) -> Section:
+    """Figure 1 of Refairmulate: the chosen pairs under other rankers."""
+    groups = [
+        Group(_cross_line(part.row(0, named=True)), _before_after(part, labels))
+        for part in found.partition_by("ranker", "subset", maintain_order=True)
+    ]
+    notes = [_METHOD, labels_note(labels.values(), ranker)]
+    given = Table("cross-ranker", "The same pairs under other rankers", _BEFORE_AFTER, groups, notes)
+    intro = paragraph(
+        f"The pairs were chosen by what {ranker} retrieves. Here both queries of each pair are searched with another "
+        "ranker, which had no part in the choice."
+    )
+    drawn = []
+    for part in found.partition_by("subset", maintain_order=True):
+        subset, rankers = part.item(0, "subset"), part.get_column("ranker").unique(maintain_order=True)
+        series = {ranker: _intervals(part.filter(ranker=ranker), labels) for ranker in rankers}
+        title = f"Change of the means under other rankers: {subset}"
+        drawn.append(_change_figure(files, slug(subset, files.charts, "cross-ranker"), title, series, labels))
+    return Section("rankers", "Under other rankers", [intro, files.table(given, found), figures(*drawn)])
+
+
+def _cross_line(row: Row) -> str:
+    lost = f"; not scored there: {row['no_original']:,} originals, {row['no_variant']:,} variants"
+    missing = lost if row["no_original"] or row["no_variant"] else ""
+    return f"{row['ranker']}, {row['subset']}: {row['chosen']:,} pairs{missing}"
+
+
+def help_section(
+    files: Collected, shares: pl.DataFrame, gains: Mapping[str, Floats], labels: Mapping[str, str], subset: str
+) -> Section:
+    """Figure 2 of Refairmulate: gains of each query in order, and how many are helped and hurt."""
+    rows, drawn = [], []
+    for row in shares.iter_rows(named=True):
+        cells = [
+            (n.share(row[f"{side}_share"]), n.share_interval(row[f"{side}_low"], row[f"{side}_high"]))
+            for side in ("helped", "same", "hurt")
+        ]
+        rows.append([labels[row["measure"]], n.count(row["queries"]), *(text for cell in cells for text in cell)])
+        if row["queries"]:
+            drawn.append(_help_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
+    head = columns("measure", "queries", "helped", "95% interval", "same", "95% interval", "hurt", "95% interval")
+    note = "Shares of queries with Wilson's 95% intervals; a query with several pairs counts by its mean gain."
+    caption = f"Queries of the subset {subset} that gain, stay and lose"
+    given = table("help-hurt", caption, head, rows, note, labels_note(labels.values()))
+    return Section("help-hurt", "Who is helped, who is hurt", [files.table(given, shares), figures(*drawn)])
+
+
+def _help_figure(files: Collected, row: Row, gains: Floats, label: str) -> Markup:
+    helped, same, hurt = (f"{side} {n.share(row[f'{side}_share'])}" for side in ("helped", "same", "hurt"))
+    words = f"{helped}, {same}, {hurt} of {row['queries']:,} queries."
+    told = f"The gain of each query from the highest to the lowest; above zero is better. {words}"
+    about = About(slug(row["measure"], files.charts, "help-hurt"), f"Gains on {label}", told)
+    return files.chart(about, sorted_gains(about, gains, "gain", [helped, hurt]), words)

@@ -1,0 +1,106 @@
+"""Files of a report, written into a folder that may hold other things: what is not ours is never written over."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from askew.core.errors import ConfigError
+from askew.publish.files import checksum_text, read_checksums
+
+# What we wrote, with digests: by it we know our files again.
+LIST = "report.sha256"
+_OURS = re.compile(r"report\.html|(figures|tables)/[a-z0-9-]+\.(svg|png|csv|tex)")
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder that the report cannot go to, before any work: what can be told without knowing the files."""
+    known = _known(out)
+    page = out / "report.html"
+    if (page.is_symlink() or page.exists()) and not known:
+        raise _in_the_way(page)
+    for name in ("figures", "tables"):
+        _refuse_no_folder(out / name)
+
+
+def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write files by their names in the folder. Files of an earlier report are replaced, or removed if not in this one.
+
+    A file that is in the way and is not of an earlier report, or was changed since, is an error before anything is
+    written.
+    """
+    strange = [name for name in files if not _OURS.fullmatch(name)]
+    if strange:
+        raise ValueError(f"no report of ours has a file {strange[0]!r}")
+    known = _known(out)
+    for name, data in files.items():
+        _refuse_foreign(out / name, data, known.get(name))
+    for name, data in files.items():
+        _write_whole(out / name, data)
+    for name in known.keys() - files.keys():
+        if _digest_of(out / name) == known[name]:
+            (out / name).unlink()
+    _write_whole(out / LIST, checksum_text({name: _digest(data) for name, data in files.items()}).encode())
+    return [out / name for name in files]
+
+
+def _known(out: Path) -> dict[str, str]:
+    """The files of an earlier report in the folder, with their digests."""
+    _refuse_no_folder(out)
+    path = out / LIST
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ConfigError(f"{path}: expected the list of an earlier report, found something else; give another folder")
+    if not path.exists():
+        return {}
+    digests, wrong = read_checksums(path.read_bytes().decode("utf-8", "replace"))
+    if wrong:
+        raise ConfigError(f"{path}: not the list of an earlier report ({wrong[0]}); give another folder")
+    return {name: digest for name, digest in digests.items() if _OURS.fullmatch(name)}
+
+
+def _refuse_foreign(path: Path, data: bytes, known: str | None) -> None:
+    _refuse_no_folder(path.parent)
+    if not path.is_symlink() and not path.exists():
+        return
+    found = _digest_of(path)
+    if found not in (known, _digest(data)) or found is None:
+        raise _in_the_way(path)
+
+
+def _in_the_way(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path}: it is there already and is not as an earlier report left it; move it away or give another folder"
+    )
+
+
+def _refuse_no_folder(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise ConfigError(f"{path}: expected a folder or a new name, found something else; give another one")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_of(path: Path) -> str | None:
+    """The digest of a plain file, None for anything else."""
+    return None if path.is_symlink() or not path.is_file() else _digest(path.read_bytes())
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Whole or not at all: written under another name, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".writing-{secrets.token_hex(4)}-{path.name}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

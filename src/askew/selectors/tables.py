@@ -1,0 +1,347 @@
+"""The tables of the papers, as data frames: against effectiveness-only selection, under other rankers, who is helped,
+what each method does, the nine outcomes, RePair's boxes and hard queries.
+
+As in ``summary``: a change is that of the means relative to the old mean, in percent, with a percentile bootstrap
+interval over queries; a measure that is best at zero counts by its distance from zero. A share of queries has Wilson's
+interval. A share of pairs has a bootstrap interval over queries, for the pairs of a query are alike.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from askew.core.errors import DataError
+from askew.core.measure import Direction
+from askew.core.outcome import OUTCOMES, signs
+from askew.core.ranking import Floats, Ints
+from askew.core.shares import wilson
+from askew.selectors.pairs import ORIGINAL, best_rows
+from askew.selectors.summary import change_interval, summarise
+
+Flags = npt.NDArray[np.bool_]
+SIDES = ("helped", "same", "hurt")
+EVERY = "all candidates"
+_NUMBERED = re.compile(r"-\d+$")
+
+
+def _ends(count: int, n: int) -> tuple[float | None, float | None]:
+    """The interval of a share; nothing where there is nothing."""
+    return wilson(count, n) if n else (None, None)
+
+
+def share_interval(query: Ints, flags: Flags, seed: int = 0) -> tuple[float | None, float | None]:
+    """An interval of the share of pairs that have a flag: a bootstrap over queries.
+
+    Wilson's over queries where each query has one pair, and where all pairs are alike: then a bootstrap knows nothing.
+    """
+    queries = len(np.unique(query))
+    count = int(flags.sum())
+    if queries == len(query):
+        return _ends(count, queries)
+    if count in (0, len(flags)):
+        return _ends(queries if count else 0, queries)
+    low, high = change_interval(query, np.ones(len(flags)), flags.astype(np.float64), seed)
+    return tuple(None if end is None else 1 + end / 100 for end in (low, high))  # type: ignore[return-value]
+
+
+def _share(name: str, count: int, n: int) -> dict[str, Any]:
+    low, high = _ends(count, n)
+    return {name: count, f"{name}_share": count / n if n else None, f"{name}_low": low, f"{name}_high": high}
+
+
+def numbered(pairs: pl.DataFrame) -> Ints:
+    """The queries of the pairs as numbers from 0."""
+    return pairs.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def _size(name: str, direction: Direction) -> pl.Expr:
+    """A score as it is summed up: its distance from zero where zero is best; null where there is none."""
+    value = pl.col(name).fill_nan(None)
+    return value.abs() if direction is Direction.ZERO else value
+
+
+def against_effectiveness(
+    pairs: pl.DataFrame, subset: str, measure: str, directions: Mapping[str, Direction]
+) -> pl.DataFrame:
+    """For each query of a subset: its original, its candidate that retrieves best, and its chosen pair.
+
+    ``measure`` says what "retrieves best" is, the first of several; this is how Matches Made in Heaven chooses. One row
+    for a query, with ``old_M``, ``other_M`` and ``chosen_M`` for each measure M (the mean of several chosen pairs), and
+    ``agree``: whether the candidate that retrieves best is a chosen one.
+    """
+    worth = directions[measure].gain(np.zeros(len(pairs)), pairs.get_column(f"new_{measure}").to_numpy())
+    query = numbered(pairs)
+    best = best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))
+    old = [_size(f"old_{name}", one).first().alias(f"old_{name}") for name, one in directions.items()]
+    new = [_size(f"new_{name}", one).mean().alias(f"chosen_{name}") for name, one in directions.items()]
+    chosen = pairs.filter(subset).group_by("query_id", maintain_order=True).agg(*old, *new)
+    other = [_size(f"new_{name}", one).alias(f"other_{name}") for name, one in directions.items()]
+    rivals = pairs.filter(pl.Series(best)).select("query_id", pl.col(subset).alias("agree"), *other)
+    return chosen.join(rivals, on="query_id", how="left", maintain_order="left")
+
+
+def against_table(rows: pl.DataFrame, directions: Mapping[str, Direction], seed: int = 0) -> pl.DataFrame:
+    """Table 3: the means of what ``against_effectiveness`` found; ``change`` is from the others to the chosen."""
+    found = []
+    for name, direction in directions.items():
+        there = rows.select(f"old_{name}", f"other_{name}", f"chosen_{name}").drop_nulls()
+        old, other, chosen = (there.get_column(column).to_numpy() for column in there.columns)
+        means = [float(values.mean()) if len(there) else None for values in (old, other, chosen)]
+        low, high = change_interval(np.arange(len(there)), other, chosen, seed) if len(there) else (None, None)
+        change = 100 * (means[2] / means[1] - 1) if means[1] and means[2] is not None else None
+        found.append({
+            "measure": name, "of": _of(direction), "queries": len(there), "old_mean": means[0], "other_mean": means[1],
+            "chosen_mean": means[2], "change": change, "low": low, "high": high,
+        })  # fmt: skip
+    return pl.DataFrame(found, schema_overrides=dict.fromkeys(("old_mean", "other_mean", "chosen_mean", "change",
+                                                               "low", "high"), pl.Float64))  # fmt: skip
+
+
+def _of(direction: Direction) -> str:
+    return "distance from zero" if direction is Direction.ZERO else "score"
+
+
+def cross_table(
+    pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction],
+    subsets: Sequence[str], seed: int = 0,
+) -> pl.DataFrame:  # fmt: skip
+    """The chosen pairs under other rankers: for each of them, subset and measure what ``summarise`` says.
+
+    ``rankers`` gives under a name the scores of variants (``query_id``, ``variant_id``, ``method``, a column for each
+    measure). ``chosen`` counts the pairs of the subset; of these, ``no_original`` and ``no_variant`` were not scored
+    there, and are in no mean.
+    """
+    parts = []
+    for ranker, scores in rankers.items():
+        for subset in subsets:
+            chosen = pairs.filter(subset).select("query_id", "variant_id")
+            joined = under(chosen, scores, list(directions), ranker).with_columns(pl.lit(True).alias(subset))
+            asked, found = joined.get_column("has_original"), joined.get_column("has_variant")
+            told = {
+                "chosen": len(chosen),
+                "no_original": int((~asked).sum()),
+                "no_variant": int((asked & ~found).sum()),
+            }
+            parts.append(_told(summarise(joined, directions, [subset], seed), ranker=ranker, **told))
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def _told(table: pl.DataFrame, **facts: str | float | None) -> pl.DataFrame:
+    """The table with the same facts in front of every row."""
+    kinds = {str: pl.String, int: pl.Int64}
+    front = {name: pl.lit(value, kinds.get(type(value), pl.Float64)) for name, value in facts.items()}
+    return table.select(**front, **{name: pl.col(name) for name in table.columns})
+
+
+def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], ranker: str) -> pl.DataFrame:
+    """Pairs with ``old_M`` and ``new_M`` from the scores of another ranker, NaN where it has none."""
+    missing = [name for name in ("query_id", "variant_id", "method", *measures) if name not in scores.columns]
+    if missing:
+        raise DataError(f"scores of {ranker}: expected a column {missing[0]!r}, found {', '.join(scores.columns)}")
+    is_original = pl.col("method") == ORIGINAL
+    old = scores.filter(is_original).select(
+        "query_id", has_original=pl.lit(True), **{f"old_{name}": pl.col(name) for name in measures}
+    )
+    new = scores.filter(~is_original).select(
+        "query_id", "variant_id", has_variant=pl.lit(True), **{f"new_{name}": pl.col(name) for name in measures}
+    )
+    for table, keys in ((old, ["query_id"]), (new, ["query_id", "variant_id"])):
+        twice = table.select(keys).is_duplicated()
+        if twice.any():
+            raise DataError(f"scores of {ranker}: expected each variant once, found {table.filter(twice).row(0)[:2]}")
+    joined = chosen.join(old, on="query_id", how="left", maintain_order="left")
+    joined = joined.join(new, on=["query_id", "variant_id"], how="left", maintain_order="left")
+    values = [
+        pl.col(f"{side}_{name}").cast(pl.Float64).fill_null(math.nan) for name in measures for side in ("old", "new")
+    ]
+    return joined.with_columns(pl.col("has_original", "has_variant").fill_null(False), *values)
+
+
+def query_gains(pairs: pl.DataFrame, subset: str, measure: str) -> Floats:
+    """What each query of a subset gains: the mean over its pairs there. Queries without a score are not among them."""
+    gain = pl.col(f"gain_{measure}").fill_nan(None)
+    means = pairs.filter(subset).group_by("query_id", maintain_order=True).agg(gain.mean().alias("gain"))
+    return means.get_column("gain").drop_nulls().to_numpy()
+
+
+def gain_shares(pairs: pl.DataFrame, subset: str, measures: Sequence[str], tolerance: float = 0.0) -> pl.DataFrame:
+    """Help and hurt: for each measure how many queries of a subset gain, stay and lose, as shares with intervals."""
+    rows = []
+    for measure in measures:
+        sign = signs(query_gains(pairs, subset, measure), tolerance)
+        n = len(sign)
+        parts = [_share(side, int((sign == value).sum()), n) for side, value in zip(SIDES, (1, 0, -1), strict=True)]
+        rows.append({"measure": measure, "queries": n} | parts[0] | parts[1] | parts[2])
+    floats = [f"{side}_{what}" for side in SIDES for what in ("share", "low", "high")]
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
+
+
+def method_names(pairs: pl.DataFrame) -> pl.Series:
+    """The method of each pair; where one was used with several settings, with those that tell them apart."""
+    if "settings" not in pairs.columns:
+        return pairs.get_column("method")
+    used = pairs.select("method", "settings").unique(maintain_order=True)
+    read = [(method, settings, _settings(settings)) for method, settings in used.iter_rows()]
+    names = []
+    for method, _, settings in read:
+        others = [each for name, _, each in read if _base(name) == _base(method)]
+        apart = {key: value for key, value in settings.items() if any(each.get(key) != value for each in others)}
+        told = ", ".join(
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in apart.items()
+        )
+        names.append(f"{method} ({told})" if told else method)
+    table = used.with_columns(name=pl.Series(names, dtype=pl.String))
+    joined = pairs.select("method", "settings").join(
+        table, on=["method", "settings"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined.get_column("name")
+
+
+def _base(method: str) -> str:
+    """The name without the number that tells several uses of a method in one recipe apart."""
+    return _NUMBERED.sub("", method)
+
+
+def _settings(text: str | None) -> dict[str, str]:
+    """Settings by name as texts; of settings within settings the inner ones."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = text
+    if not isinstance(found, dict):
+        return {"settings": str(found)}
+    inner = {key: value for one in found.values() if isinstance(one, dict) for key, value in one.items()}
+    flat = {key: value for key, value in found.items() if not isinstance(value, dict)} | inner
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}
+
+
+def method_table(pairs: pl.DataFrame, subset: str, directions: Mapping[str, Direction], seed: int = 0) -> pl.DataFrame:
+    """What each method does: for all its candidates and for the chosen ones what ``summarise`` says of each measure.
+
+    ``method_queries`` have a candidate of the method, and for ``won`` of these one was chosen, a share with interval.
+    """
+    named = pairs.with_columns(method_names(pairs).alias("_method"), pl.lit(True).alias(EVERY))
+    methods = named.get_column("_method").unique(maintain_order=True)
+    parts = [_method(named.filter(pl.col("_method") == method), method, subset, directions, seed) for method in methods]
+    # Without any pair there is no method, but the columns are the same.
+    return pl.concat(parts) if parts else _method(named, "", subset, directions, seed).clear()
+
+
+def _method(
+    own: pl.DataFrame, method: str, subset: str, directions: Mapping[str, Direction], seed: int
+) -> pl.DataFrame:
+    queries, won = (part.get_column("query_id").n_unique() for part in (own, own.filter(subset)))
+    found = summarise(own, directions, [EVERY, subset], seed)
+    return _told(found, method=method, method_queries=queries, **_share("won", won, queries))
+
+
+def outcome_table(pairs: pl.DataFrame, subset: str, seed: int = 0) -> pl.DataFrame:
+    """The nine outcomes among all candidates and among the chosen: pairs, share and interval. None where unknown."""
+    rows = []
+    for name, part in ((EVERY, pairs), (subset, pairs.filter(subset))):
+        known = part.filter(pl.col("outcome").is_not_null())
+        query, found = numbered(known), known.get_column("outcome")
+        for outcome in OUTCOMES if len(known) else ():
+            flags = (found == outcome).to_numpy()
+            low, high = share_interval(query, flags, seed)
+            rows.append({"of": name, "outcome": outcome, "pairs": int(flags.sum()), "n": len(known),
+                         "share": float(flags.mean()), "low": low, "high": high})  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def extreme_pairs(pairs: pl.DataFrame, measures: Sequence[str], count: int = 5, worst: bool = False) -> pl.DataFrame:
+    """The pairs that gain most, or with ``worst`` lose most, by the first measure, then the next; one for a query.
+
+    Pairs that do neither are not among them.
+    """
+    first = pl.col(f"gain_{measures[0]}").fill_nan(None)
+    kept = pairs.filter(first < 0 if worst else first > 0)
+    ranked = kept.sort(
+        [f"gain_{name}" for name in measures], descending=not worst, nulls_last=True, maintain_order=True
+    )
+    return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
+
+
+def queries_table(queries: pl.DataFrame, documents: int, judgements: pl.DataFrame | None) -> pl.DataFrame:
+    """RePair's Table 2: queries, their mean length in words, documents, judgements for a query, users where known."""
+    words = queries.get_column("text").str.extract_all(r"\S+").list.len()
+    users = queries.get_column("user_id").n_unique() if "user_id" in queries.columns else None
+    judged = None if judgements is None else judgements.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
+    return pl.DataFrame([{
+        "queries": len(queries), "mean_words": words.mean(), "documents": documents,
+        "judgements": None if judged is None else len(judged) / max(len(queries), 1), "users": users,
+    }])  # fmt: skip
+
+
+def refined_table(
+    pairs: pl.DataFrame, originals: Floats, boxes: Sequence[str], measure: str, direction: Direction, seed: int = 0
+) -> pl.DataFrame:
+    """RePair's Table 4: for each box the best refined query of each original in it.
+
+    ``originals`` are the values of all of them. ``refined`` and ``oracles`` (of value 1) are shares of all originals;
+    the means before and after, and their change, are of the originals that have a refined query.
+    """
+    known = originals[~np.isnan(originals)]
+    rows = []
+    for box in boxes:
+        part = _best(pairs.filter(box), measure, direction)
+        old, new = (part.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
+        words = part.get_column("text").str.extract_all(r"\S+").list.len()
+        low, high = change_interval(np.arange(len(part)), old, new, seed) if len(part) else (None, None)
+        before, after = (float(values.mean()) if len(part) else None for values in (old, new))
+        rows.append({
+            "box": box, "originals": len(known), "all_mean": float(known.mean()) if len(known) else None,
+            **_share("refined", len(part), len(known)), "mean_words": words.mean(), "old_mean": before,
+            "new_mean": after, "change": 100 * (after / before - 1) if before and after is not None else None,
+            "low": low, "high": high, **_share("oracles", int((new == 1).sum()), len(known)),
+        })  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def _best(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.DataFrame:
+    """The best candidate of each query, the first of several."""
+    worth = direction.gain(np.zeros(len(pairs)), pairs.get_column(f"new_{measure}").to_numpy())
+    query = numbered(pairs)
+    return pairs.filter(pl.Series(best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))))
+
+
+HARD = {"original better": -1, "none better": 0}
+
+
+def hard_table(
+    pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], measure: str, direction: Direction = Direction.UP
+) -> pl.DataFrame:
+    """RePair's Table 5: hard queries, and what another ranker makes of them.
+
+    ``which``: "original better" is as published, the original better than its best candidate; "none better" is Eq. 1,
+    ties included. Queries without a candidate are in neither. The means are of the originals and their best candidates
+    under this ranker and the other, over the ``scored`` queries that the other ranker knows both of; ``improved`` is
+    the share of these whose candidate is better than its original there.
+    """
+    best = _best(pairs, measure, direction)
+    gain = direction.gain(best.get_column(f"old_{measure}").to_numpy(), best.get_column(f"new_{measure}").to_numpy())
+    rows = []
+    for which, most in HARD.items():
+        hard = best.filter(pl.Series(np.sign(gain) <= most))
+        told = {"which": which, "queries": len(best), **_share("hard", len(hard), len(best))}
+        rows += [{**told, "ranker": name, **_there(hard, scores, measure, direction, name)}
+                 for name, scores in rankers.items()] or [told]  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _there(hard: pl.DataFrame, scores: pl.DataFrame, measure: str, direction: Direction, ranker: str) -> dict[str, Any]:
+    joined = under(hard.select("query_id", "variant_id"), scores, [measure], ranker)
+    here = hard.select(old=f"old_{measure}", new=f"new_{measure}")
+    table = here.with_columns(other_old=joined[f"old_{measure}"], other_new=joined[f"new_{measure}"])
+    known = table.filter(~pl.any_horizontal(pl.all().is_nan()))
+    means = {f"{name}_mean": known.get_column(name).mean() for name in ("old", "other_old", "new", "other_new")}
+    gain = direction.gain(known.get_column("other_old").to_numpy(), known.get_column("other_new").to_numpy())
+    return {"scored": len(known), **means, **_share("improved", int((gain > 0).sum()), len(known))}
