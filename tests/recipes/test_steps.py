@@ -12,6 +12,7 @@ from askew.corpora.demo import demo_files
 from askew.engine.store import Store
 from askew.plugins.asking import Candidates
 from askew.stages.build.queries import Classify
+from askew.stages.build.report import report_of
 from askew.stages.build.summary import summary_of
 from askew.stages.build.variants import Reformulate
 from askew.stages.classify import make_classifier
@@ -188,6 +189,8 @@ def test_a_recipe_that_keeps_no_query_ends_without_a_summary(tmp_path):
     outcomes = build.plan.run(store)
     assert outcomes["neutral"].manifest.dropped == {"label female": 1}
     assert summary_of(store, outcomes, build.select, build.evaluate) is None
+    with pytest.raises(AskewError, match="no pair to report on"):
+        report_of(build, store, outcomes, tmp_path / "report")
 
 
 def test_shipped_recipes_can_be_planned(tmp_path):

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.analysis.significance import holm, sign_flip_p
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.engine.run import Outcome
 from askew.engine.store import Store
@@ -102,19 +102,16 @@ def report_of(
     """
     check_formats(figures)
     check_out(out)
-    stage = _select_of(build)
+    stage = build.select
+    if stage is None:
+        raise ConfigError(f"report: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
+    if not outcomes["pairs"].manifest.parts:
+        raise DataError("report: there is no pair to report on; see what the steps dropped (askew run --json)")
     report = _Report(build, store, outcomes, stage, seed)
     page = report.page()
     files = {"report.html": page.encode(), **report.files.files(tuple(dict.fromkeys(figures)), latex)}
     written = write_report(out, files)
     return Reported(written[0], written)
-
-
-def _select_of(build: Build) -> Select:
-    stage = next((step.stage for step in build.plan.steps if isinstance(step.stage, Select)), None)
-    if stage is None:
-        raise ConfigError(f"report: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
-    return stage
 
 
 def choice_of(selector: Selector, build: Build, pairs: pl.DataFrame) -> Choice:
