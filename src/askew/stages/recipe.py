@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
 from askew.plugins.asking import Reformulator
-from askew.plugins.kinds import Ranker, Selector
+from askew.plugins.kinds import Ranker, Selector, Stage
 from askew.plugins.registry import check, from_spec, names, settings_of
 from askew.stages.build.again import Chosen, Hard, read_subsets
 from askew.stages.build.pairs import Select
@@ -37,6 +37,9 @@ _TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "sele
 _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+# Rows of a shard, by stage: few where a row takes long or comes out as many, so that work can be shared out and little
+# is lost with a worker.
+_SHARD_ROWS = {"reformulate": 512, "filter": 16_384, "retrieve": 16_384}
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
 
 
@@ -130,6 +133,19 @@ class Build:
         return next((step.stage for step in self.plan.steps if isinstance(step.stage, Select)), None)
 
 
+@dataclass(frozen=True)
+class StageOf:
+    """Makes the stage of a step anew in another process."""
+
+    recipe: Recipe
+    store: Store
+    step: str
+
+    def __call__(self) -> Stage:
+        """The stage."""
+        return next(step.stage for step in prepare(self.recipe, self.store).plan.steps if step.name == self.step)
+
+
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
     resources = _resources(recipe, store)
@@ -151,7 +167,10 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         steps += [Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
-    steps = _up_to(until, steps)
+    steps = [
+        replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
+        for step in _up_to(until, steps)
+    ]
     return Build(recipe, Plan({"queries": resources.queries}, steps), resources, evaluate)
 
 
@@ -198,8 +217,8 @@ def _asked(
     name: str, reads: str, given: dict[str, Any], resources: Resources, evaluate: Evaluate, section: str
 ) -> list[Step]:
     k = _whole(given.pop("k", 100), f"{section}.k")
-    make, key = _ranker({"ranker": "bm25", **given}, resources, section)
-    return [Step(f"{name}-runs", Retrieve(make, key, k), reads), Step(name, evaluate, f"{name}-runs")]
+    make, key, ready = _ranker({"ranker": "bm25", **given}, resources, section)
+    return [Step(f"{name}-runs", Retrieve(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
 
 
 def _resources(recipe: Recipe, store: Store) -> Resources:
@@ -213,12 +232,12 @@ def _resources(recipe: Recipe, store: Store) -> Resources:
 def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
     given = recipe.table("retrieve")
     k = _whole(given.pop("k", 100), "retrieve.k")
-    make, key = _ranker(given, resources, "retrieve")
-    return Retrieve(make, key, k)
+    make, key, ready = _ranker(given, resources, "retrieve")
+    return Retrieve(make, key, k, ready)
 
 
-def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any]]:
-    """How to open a ranker over the collection's own index, and what names it."""
+def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any], Any]:
+    """How to open a ranker over the collection's own index, what names it, and how to make the index."""
     name = given.get("ranker", "bm25")
     if name not in names("ranker"):
         raise UnknownName("ranker", str(name), names("ranker"))
@@ -240,7 +259,8 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
             raise DataError(f"{section}: the index of {name!r} has other documents than the collection; delete it")
         return ranker
 
-    return make, {**given, "ranker": name, "index": resources.index_key(kind, making)}
+    named = {**given, "ranker": name, "index": resources.index_key(kind, making)}
+    return make, named, lambda: (resources.index(kind, making), resources.doc_ids)
 
 
 def _evaluate(recipe: Recipe, resources: Resources) -> Evaluate:
@@ -278,7 +298,7 @@ def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
         methods[name] = made
     given = recipe.table("first_pass")
     depth = _whole(given.pop("depth", 10), "first_pass.depth")
-    make, key = _ranker({"ranker": "bm25", **given}, resources, "first_pass")
+    make, key, _ = _ranker({"ranker": "bm25", **given}, resources, "first_pass")
     return Reformulate(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
 
 

@@ -86,9 +86,13 @@ class Resources:
 
     def index(self, ranker: str = "bm25", settings: dict[str, Any] | None = None) -> Path:
         """The folder of the index, made where it is not there."""
-        folder = self.store.root / f"index-{ranker}-{self.index_key(ranker, settings or {})}"
+        name = f"index-{ranker}-{self.index_key(ranker, settings or {})}"
+        folder = self.store.local / name
         if not (folder / "header.json").exists():
-            index_documents(self.collection, folder, ranker, settings or {})
+            # Two processes may want it at once; the second finds it made.
+            with self.store.lock(name):
+                if not (folder / "header.json").exists():
+                    index_documents(self.collection, folder, ranker, settings or {})
         return folder
 
     @cached_property

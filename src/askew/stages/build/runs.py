@@ -23,15 +23,24 @@ class Retrieve:
     name = "retrieve"
     version = 1
 
-    def __init__(self, ranker: Callable[[], Ranker], ranker_key: Mapping[str, Any], k: int = 100) -> None:
+    def __init__(
+        self, ranker: Callable[[], Ranker], ranker_key: Mapping[str, Any], k: int = 100,
+        prepare: Callable[[], object] | None = None,
+    ) -> None:  # fmt: skip
+        """``prepare`` makes what every ranker of this kind reads: the index."""
         if k < 1:
             raise ConfigError(f"retrieve: expected k of 1 or more, found {k}")
-        self._make, self._key, self.k = ranker, dict(ranker_key), k
+        self._make, self._key, self.k, self._prepare = ranker, dict(ranker_key), k, prepare
 
     @cached_property
     def ranker(self) -> Ranker:
         """The ranker, opened once."""
         return self._make()
+
+    def prepare(self) -> None:
+        """The index is made once, before any worker opens it."""
+        if self._prepare is not None:
+            self._prepare()
 
     def settings(self) -> Mapping[str, Any]:
         """The ranker with the key of its index, and how many documents."""

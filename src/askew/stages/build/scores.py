@@ -66,6 +66,10 @@ class Evaluate:
             found[key] = _with_unknown(mentions, extra)
         return found
 
+    def prepare(self) -> None:
+        """The collection is counted once, before any worker reads the counts."""
+        _ = self._mentions
+
     @property
     def _every(self) -> pa.Array:
         return self._resources.judged_documents[0]

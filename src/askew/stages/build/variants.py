@@ -49,6 +49,11 @@ class Reformulate:
     def _reads(self) -> bool:
         return any(method.reads for method in self.methods.values())
 
+    def prepare(self) -> None:
+        """The index of the first pass is made once, before any worker opens it."""
+        if self._reads:
+            _ = self._first
+
     def rows_used(self, table: pa.Table) -> int:
         """Every query is there with its original."""
         return int(pc.sum(pc.equal(table["method"], ORIGINAL)).as_py() or 0)
