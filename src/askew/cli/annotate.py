@@ -47,7 +47,7 @@ def command(
         with Waiting(label) as progress:
             outcome = annotate(docs, Store(store), stage, needs.fields, progress, needs.published)
         manifest = outcome.manifest
-        folder = Store(store).folder(manifest.step, manifest.key)
+        folder = Store(store).where(manifest.step, manifest.key)
         settings = manifest.settings
         counts.append(
             {

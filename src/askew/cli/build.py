@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from askew.cli import options as o
+from askew.core.errors import ConfigError, UnknownName
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
 Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
+
+
+Engine = Annotated[str, typer.Option(help="Where shards run: local (processes of this machine) or ray.")]
+WorkerCount = Annotated[
+    int | None, typer.Option("--workers", help="How many processes or Ray actors; local: 1 is this process alone.")
+]
+Address = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
 
 
 def plan_command(
@@ -39,7 +49,8 @@ def plan_command(
 
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, until: Until = None, store: o.StorePath = o.DEFAULT_STORE,
-    seed: o.Seed = 0, as_json: o.AsJson = False,
+    engine: Engine = "local", workers: WorkerCount = None, address: Address = None, seed: o.Seed = 0,
+    as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
     from askew.cli.render import Waiting, say_json
@@ -47,10 +58,11 @@ def run_command(
     from askew.stages.build.summary import summary_of
     from askew.stages.recipe import prepare, read_recipe, with_settings
 
+    check_engine(engine, workers, address)
     held = Store(store)
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
-    with Waiting("running") as progress:
-        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
+    with executor_of(engine, workers, address) as executor, Waiting("running") as progress:
+        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0, step), executor=executor)
     rows = [row_of(name, outcome) for name, outcome in outcomes.items()]
     table = summary_of(held, outcomes, build.select, build.evaluate, seed)
     if as_json:
@@ -60,14 +72,41 @@ def run_command(
     if table is not None:
         show_summary(table.to_dicts())
     last = next((row for row in rows if row["step"] == "pairs"), rows[-1])
-    typer.echo(f"in {held.folder(last['step'], last['key'])}")
+    typer.echo(f"in {held.where(last['step'], last['key'])}")
+
+
+@contextlib.contextmanager
+def executor_of(engine: str, workers: int | None, address: str | None) -> Iterator[Any]:
+    """Who runs the shards of steps; None is this process."""
+    if engine == "ray":
+        from askew.engine.ray_actors import RayExecutor
+
+        with RayExecutor(address, workers) as executor:
+            yield executor
+    elif workers is not None and workers > 1:
+        from askew.engine.workers import Workers
+
+        with Workers(workers) as executor:
+            yield executor
+    else:
+        yield None
+
+
+def check_engine(engine: str, workers: int | None, address: str | None) -> None:
+    """Refuse what cannot run, before anything is read."""
+    if engine not in ("local", "ray"):
+        raise UnknownName("engine", engine, ("local", "ray"))
+    if engine == "local" and address is not None:
+        raise ConfigError("--address is for --engine ray")
+    if workers is not None and workers < 1:
+        raise ConfigError(f"--workers: expected 1 or more, found {workers}")
 
 
 def row_of(name: str, outcome: Any) -> dict[str, Any]:
     """What a step came to."""
     manifest = outcome.manifest
     return {"step": name, "key": manifest.key, "in": manifest.rows_in, "out": manifest.rows_out,
-            "dropped": manifest.dropped, "ran": outcome.ran}  # fmt: skip
+            "dropped": manifest.dropped, "ran": outcome.ran, "restarts": outcome.restarts}  # fmt: skip
 
 
 def show_steps(rows: list[dict[str, Any]]) -> None:

@@ -248,7 +248,7 @@ def _show_store(name: str) -> dict[str, Any]:
     from askew.core.errors import StoreError
     from askew.engine.store import Store
 
-    if not Path(name).is_dir():
+    if "://" not in name and not Path(name).is_dir():
         raise StoreError(f"store {name}: no such folder")
     store = Store(name)
     finished = {

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from askew import __version__
-from askew.cli import annotate, build, compare, demo, look, measure, reformulate, report, retrieve
+from askew.cli import annotate, build, compare, demo, logs, look, measure, reformulate, report, retrieve, train_ranker
 from askew.cli.render import say
 from askew.core.errors import AskewError
 
@@ -42,6 +42,9 @@ app.command("run")(build.run_command)
 app.command("publish")(build.publish_command)
 app.command("report")(report.report_command)
 app.command("verify")(build.verify_command)
+app.command("negatives")(train_ranker.negatives_command)
+app.command("rerank")(train_ranker.rerank_command)
+app.command("logs")(logs.command)
 app.command("demo")(demo.command)
 app.command("list")(look.list_command)
 app.command("show")(look.show_command)

@@ -10,7 +10,7 @@ import typer
 
 from askew.core.errors import ConfigError
 
-DEFAULT_STORE = Path(".askew")
+DEFAULT_STORE = ".askew"
 
 Docs = Annotated[
     Path | None,
@@ -32,7 +32,8 @@ Order = Annotated[str | None, typer.Option(help="Order of the ranking: score (as
 Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
 RunFormat = Annotated[str, typer.Option(help="Format of the runs: auto, trec, tsv, jsonl or parquet.")]
 StorePath = Annotated[
-    Path, typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept and found again.")
+    str,
+    typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept: a folder, or a URL (s3://...)."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and the permutation test.")]
 Settings = Annotated[

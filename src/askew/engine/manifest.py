@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 from askew.core.errors import StoreError
@@ -69,16 +68,16 @@ class Manifest:
         return json.dumps({**asdict(self), "totals": self.totals}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
     @classmethod
-    def read(cls, path: Path) -> Manifest:
-        """Read manifest.json back."""
+    def parse(cls, data: bytes, path: str) -> Manifest:
+        """Read manifest.json back; ``path`` is for a message."""
         try:
-            return _from_json(json.loads(path.read_text(encoding="utf-8")), path)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            return _from_json(json.loads(data.decode("utf-8")), path)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise StoreError(f"{path}: the manifest is damaged ({first}); delete its folder and run again") from None
 
 
-def _from_json(data: Any, path: Path) -> Manifest:
+def _from_json(data: Any, path: str) -> Manifest:
     if not isinstance(data, dict):
         raise TypeError(f"expected an object, found {type(data).__name__}")
     if data.get("format") != FORMAT:

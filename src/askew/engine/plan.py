@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 
 from askew.core.errors import ConfigError, UnknownName
-from askew.engine.run import SHARD_ROWS, FinishedStep, Outcome, Source, run_step, step_key
+from askew.engine.executor import Executor
+from askew.engine.run import SHARD_ROWS, FinishedStep, Maker, Outcome, Source, run_step, step_key
 from askew.engine.store import Store
 from askew.plugins.kinds import Stage
 
 
 @dataclass(frozen=True)
 class Step:
-    """One use of a stage: its name, and the step or source it reads."""
+    """One use of a stage: its name, and the step or source it reads.
+
+    ``maker`` builds the same stage in another process, so that an executor can run the step there; it must be
+    picklable. ``shard_rows`` is for a step whose rows take long, so that there are shards enough to share out.
+    """
 
     name: str
     stage: Stage
     reads: str
+    maker: Maker | None = None
+    shard_rows: int | None = None
 
 
 class Plan:
@@ -44,14 +51,19 @@ class Plan:
         return {step.name: keys[step.name] for step in self.steps}
 
     def run(
-        self, store: Store, shard_rows: int = SHARD_ROWS, progress: Callable[[str, int], None] | None = None
+        self,
+        store: Store,
+        shard_rows: int = SHARD_ROWS,
+        progress: Callable[[str, int], None] | None = None,
+        executor: Executor | None = None,
     ) -> dict[str, Outcome]:
-        """Run what is not finished. ``progress`` is told the step and how many of its rows are read."""
+        """Run what is not finished. ``progress`` is told the step and how many of its rows are done."""
         ready: dict[str, Source] = dict(self.sources)
         outcomes = {}
         for step in self.steps:
             told = partial(progress, step.name) if progress else None
-            outcome = run_step(store, step.name, step.stage, ready[step.reads], shard_rows, told)
+            rows = step.shard_rows or shard_rows
+            outcome = run_step(store, step.name, step.stage, ready[step.reads], rows, told, executor, step.maker)
             outcomes[step.name] = outcome
             ready[step.name] = FinishedStep(store, outcome.manifest)
         return outcomes

@@ -1,4 +1,4 @@
-"""Run one step: stream its input, give the stage a shard at a time, keep every result at once.
+"""Run one step: stream its input, have the stage run on a shard at a time, keep every result at once.
 
 Every input row is accounted for: it is in the output, or it was dropped for a reason that is counted. A stage
 that breaks this stops the job.
@@ -6,25 +6,28 @@ that breaks this stops the job.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from askew import __version__
-from askew.core.errors import StageError, StoreError
+from askew.core.errors import StoreError
 from askew.core.fingerprint import fingerprint
+from askew.engine.cut import Shards
+from askew.engine.executor import Executor, InProcess, Shard
 from askew.engine.manifest import Manifest, Part
-from askew.engine.store import StepWriter, Store, columns_of, listed
+from askew.engine.shard import Columns, Done, Job, refuse_other_columns
+from askew.engine.store import StepWriter, Store
 from askew.plugins.kinds import Stage
 
 SHARD_ROWS = 65_536
 Progress = Callable[[int], None]
+Maker = Callable[[], Stage]
 
 
 class Source(Protocol):
@@ -57,13 +60,14 @@ class FinishedStep:
 
 @dataclass
 class Outcome:
-    """What running a step came to."""
+    """What running a step came to. ``restarts`` counts the workers that were lost on the way."""
 
     manifest: Manifest
     ran: bool
     parts_written: int = 0
     parts_found: int = 0
     notes: list[str] = field(default_factory=list)
+    restarts: int = 0
 
 
 def step_key(stage: Stage, input_key: str) -> str:
@@ -80,115 +84,84 @@ def run_step(
     source: Source,
     shard_rows: int = SHARD_ROWS,
     progress: Progress | None = None,
+    executor: Executor | None = None,
+    maker: Maker | None = None,
 ) -> Outcome:
-    """Run a step, or go on where it was left, or do nothing when it is finished."""
+    """Run a step, or go on where it was left, or do nothing when it is finished.
+
+    With an ``executor`` and a ``maker``, a picklable function that builds the same stage elsewhere, the shards are run
+    by the executor's workers. A stage with a method ``prepare`` has it called here once, before any shard runs.
+    """
     key = step_key(stage, source.key)
     finished = store.finished(step, key)
     if finished is not None:
         return Outcome(finished, ran=False, parts_found=len(finished.parts))
+    crew = executor if executor is not None and maker is not None else InProcess(stage)
+    lost_before = crew.restarts
     with store.writing(step, key) as writer:
-        parts = writer.done()
-        written = 0
-        done, together = [(p.start, p.stop) for p in parts], getattr(stage, "together", None)
-        shards = _Shards(source.batches(), done, shard_rows, progress, together)
-        for start, rows in shards:
-            parts.append(_run_shard(stage, rows, start, writer))
-            written += 1
-        parts.sort(key=lambda part: part.start)
+        found = writer.done()
+        meter = _Meter(progress, sum(part.stop - part.start for part in found))
+        together = getattr(stage, "together", None)
+        shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, meter.tell, together)
+        job = Job(step, key, source.key, store, maker)
+        columns, written = _collect(crew, job, stage, shards, writer, meter)
+        parts = sorted([*found, *written], key=lambda part: part.start)
         _check_cover(parts, shards.total, step)
         settings = dict(stage.settings())
-        manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, writer.columns, parts)
+        manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
         writer.finish(manifest, _provenance())
-    return Outcome(manifest, ran=True, parts_written=written, parts_found=len(parts) - written)
+    return Outcome(manifest, True, len(written), len(found), restarts=crew.restarts - lost_before)
 
 
-def _run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter) -> Part:
-    table, dropped = stage.run(rows)
-    columns = columns_of(table.schema)
-    if writer.columns and columns != writer.columns:
-        raise StageError(
-            f"stage {stage.name!r} changed its columns at row {start}: "
-            f"{listed(writer.columns)} before, {listed(columns)} now"
+def _collect(
+    crew: Executor, job: Job, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
+) -> tuple[Columns, list[Part]]:
+    """Have the shards run; the columns that all parts have, and the parts as they were done."""
+    columns, written = writer.columns, []
+    with contextlib.closing(crew.run(job, _prepared(stage, shards), columns)) as running:
+        for done in running:
+            _check(done, stage, columns, writer)
+            columns = done.columns
+            written.append(done.part)
+            meter.add(done.part.stop - done.part.start)
+    return columns, written
+
+
+def _check(done: Done, stage: Stage, before: Columns, writer: StepWriter) -> None:
+    """What a worker says must fit what the others say, and be seen from here."""
+    refuse_other_columns(stage, done.part.start, before, done.columns)
+    if not writer.has(done.part):
+        raise StoreError(
+            f"{writer.where}: a worker wrote {done.part.file}, and it is not there: the store must lie where all "
+            "workers and this process see the same files"
         )
-    kept = _kept(stage, table, rows, dropped)
-    return writer.write(table, start, start + rows.num_rows, kept, dict(dropped))
 
 
-def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, int]) -> int:
-    """Input rows that live on. A stage may make several rows of one; then it names the rows it used itself."""
-    used = getattr(stage, "rows_used", None)
-    kept = int(used(table)) if used is not None else table.num_rows
-    if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
-        raise StageError(
-            f"stage {stage.name!r} lost rows: {rows.num_rows} in, {kept} kept, dropped by reason {reasons}"
-        )
-    return kept
+def _prepared(stage: Stage, shards: Iterable[Shard]) -> Iterator[Shard]:
+    """The shards; before the first, what the stage makes for all of them."""
+    prepare = getattr(stage, "prepare", None)
+    for shard in shards:
+        if prepare is not None:
+            prepare()
+            prepare = None
+        yield shard
 
 
-class _Shards:
-    """Rows not done yet, cut into shards; remembers how many rows there were in all.
+class _Meter:
+    """Tells how many rows are done."""
 
-    With ``together``, rows in a row that have the same value in that column stay in one shard.
-    """
+    def __init__(self, progress: Progress | None, rows: int) -> None:
+        self._progress, self._rows = progress, rows
 
-    def __init__(
-        self,
-        batches: Iterable[pa.Table],
-        done: list[tuple[int, int]],
-        shard_rows: int,
-        progress: Progress | None,
-        together: str | None = None,
-    ) -> None:
-        if shard_rows < 1:
-            raise StageError(f"a shard must have at least one row, found {shard_rows}")
-        self.batches, self.done, self.shard_rows, self.progress = batches, done, shard_rows, progress
-        self.together, self._last = together, object()
-        self.total = 0
+    def add(self, rows: int) -> None:
+        """More rows are done."""
+        self._rows += rows
+        self.tell()
 
-    def __iter__(self) -> Iterator[tuple[int, pa.Table]]:
-        """Cut where a shard is full, where a part that is done begins, and at the end."""
-        waiting: list[pa.Table] = []
-        start = 0
-        for batch in self.batches:
-            begins = self._begins(batch)
-            at = 0
-            while at < batch.num_rows:
-                here = self.total
-                if waiting and begins[at] and here >= self._end_of_shard(start):
-                    yield start, pa.concat_tables(waiting)
-                    waiting, start = [], here
-                skip = self._done_until(here)
-                if skip:
-                    size = min(skip - here, batch.num_rows - at)
-                    start = here + size
-                else:
-                    due = at + max(1, self._end_of_shard(start) - here)
-                    cuts = np.flatnonzero(begins[due:])
-                    size = (due + int(cuts[0]) if len(cuts) else batch.num_rows) - at
-                    waiting.append(batch.slice(at, size))
-                at += size
-                self.total += size
-            if self.progress:
-                self.progress(self.total)
-        if waiting:
-            yield start, pa.concat_tables(waiting)
-
-    def _begins(self, batch: pa.Table) -> npt.NDArray[np.bool_]:
-        """At which rows a shard may begin."""
-        if self.together is None or not batch.num_rows:
-            return np.ones(batch.num_rows, np.bool_)
-        values = np.array(batch[self.together].to_pylist(), object)
-        begins = np.concatenate([[values[0] != self._last], values[1:] != values[:-1]]).astype(np.bool_)
-        self._last = values[-1]
-        return begins
-
-    def _done_until(self, row: int) -> int:
-        return next((stop for start, stop in self.done if start <= row < stop), 0)
-
-    def _end_of_shard(self, start: int) -> int:
-        following = min((a for a, _ in self.done if a > start), default=start + self.shard_rows)
-        return min(start + self.shard_rows, following)
+    def tell(self) -> None:
+        """Tell again; also where the input is read past rows that were done before."""
+        if self._progress:
+            self._progress(self._rows)
 
 
 def _check_cover(parts: list[Part], total: int, step: str) -> None:

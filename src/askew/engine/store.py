@@ -1,10 +1,9 @@
-"""The store: a folder of finished steps.
+"""The store: finished and half-finished steps below one root.
 
-Its guarantees, each with a test: a part is there whole or not at all (written under another name, flushed,
-renamed); the manifest comes last; nobody else writes to a step while it runs; a damaged part is an error and
-never a shorter result. The names of the parts say which input rows they answer for and begin the digest of their
-bytes, so the folder itself is the ledger of what is done, a part that was left behind can be trusted or refused, and
-a step may go on with parts of another size.
+Its guarantees, each with a test: a part is there whole or not at all; the manifest comes last; a damaged part is an
+error and never a shorter result. The names of the parts say which input rows they answer for and begin the digest of
+their bytes, so the folder itself is the ledger of what is done, a part that was left behind can be trusted or refused,
+and a step may go on with parts of another size.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import StoreError
-from askew.core.fingerprint import digest_file
+from askew.core.fingerprint import digest_file, fingerprint
+from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
 from askew.engine.manifest import Manifest, Part
 
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")
@@ -32,56 +31,120 @@ _META = b"askew"
 
 
 class Store:
-    """All finished and half-finished steps below one folder."""
+    """All steps below one root: a folder, or an address such as ``s3://bucket/work``.
 
-    def __init__(self, root: Path | str) -> None:
-        self.root = Path(root)
+    ``cache`` is the folder of this machine for what must lie in files, such as an index, where the root is elsewhere.
+    """
+
+    def __init__(self, root: Path | str, cache: Path | str | None = None) -> None:
+        self.files: Files = open_files(root)
+        self._address = str(root).rstrip("/")
+        self._cache = None if cache is None else Path(cache)
+
+    @property
+    def root(self) -> Path:
+        """The folder of the store; an error where the store is elsewhere."""
+        if isinstance(self.files, LocalFiles):
+            return self.files.root
+        raise StoreError(f"store {self.files.where}: not a folder, but a folder is needed here")
+
+    @property
+    def local(self) -> Path:
+        """A folder of this machine that goes with the store: the root itself, or a cache."""
+        if isinstance(self.files, LocalFiles):
+            return self.files.root
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return self._cache or home / "askew" / "stores" / fingerprint(self._address)
 
     def folder(self, step: str, key: str) -> Path:
-        """Where a step lives."""
+        """Where a step lives; an error where the store is not a folder."""
         return self.root / f"{step}-{key}"
+
+    def where(self, step: str, key: str) -> str:
+        """Where a step lives, for a message."""
+        return f"{self.files.where}/{step}-{key}"
 
     def finished(self, step: str, key: str) -> Manifest | None:
         """The manifest of a finished step, or None."""
-        path = self.folder(step, key) / "manifest.json"
-        return Manifest.read(path) if path.exists() else None
+        return self._manifest(f"{step}-{key}")
 
     def steps(self) -> list[Manifest]:
         """All finished steps."""
-        return [Manifest.read(path) for path in sorted(self.root.glob("*/manifest.json"))]
+        return [found for name in self.files.list() if (found := self._manifest(name)) is not None]
+
+    def has(self, step: str) -> bool:
+        """Whether a step of this name is finished, under any key."""
+        names = [name for name in self.files.list() if name.startswith(f"{step}-")]
+        return any(self.files.exists(f"{name}/manifest.json") for name in names)
+
+    def _manifest(self, name: str) -> Manifest | None:
+        path = self._path(f"{name}/manifest.json")
+        try:
+            data = self.files.read(f"{name}/manifest.json")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StoreError(f"{path}: the manifest cannot be read ({error.strerror or error})") from None
+        return Manifest.parse(data, path)
+
+    def _path(self, name: str) -> str:
+        return f"{self.files.where}/{name}"
 
     def unfinished(self) -> dict[str, dict[str, int]]:
         """Steps that have parts but no manifest: how many parts, and how many input rows they answer for."""
         found: dict[str, dict[str, int]] = {}
-        for path in sorted(self.root.glob("*/part-*")):
-            name = _PART.fullmatch(path.name)
-            if name and not (path.parent / "manifest.json").exists():
-                facts = found.setdefault(path.parent.name, {"parts": 0, "rows in": 0})
-                facts["parts"] += 1
-                facts["rows in"] += int(name[2]) - int(name[1])
+        for step in self.files.list():
+            parts = [name for file in self.files.list(step) if (name := _PART.fullmatch(file))]
+            if parts and not self.files.exists(f"{step}/manifest.json"):
+                found[step] = {"parts": len(parts), "rows in": sum(int(name[2]) - int(name[1]) for name in parts)}
         return found
 
     @contextlib.contextmanager
     def writing(self, step: str, key: str) -> Iterator[StepWriter]:
-        """Hold a step for writing. The lock goes with the process, however it ends."""
-        locks = self.root / ".locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        with (locks / f"{step}-{key}").open("w") as lock:
+        """Hold a step for writing. In a folder, a lock keeps others away; it goes with the process, however it ends.
+
+        An object store has no locks, and two drivers on one step do no harm there: the parts are the same bytes under
+        the same name, whoever writes them; nobody takes a part away; a manifest names only parts that are there. With
+        shards of other sizes both leave whole parts for the same rows, and whoever goes on takes some that fit.
+        """
+        if not isinstance(self.files, LocalFiles):
+            yield self.writer(step, key)
+            return
+        with self._open_lock(f"{step}-{key}") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise StoreError(f"{self.folder(step, key)}: another process is working on this step") from None
-            yield StepWriter(self.folder(step, key))
+                raise StoreError(f"{self.where(step, key)}: another process is working on this step") from None
+            writer = self.writer(step, key)
+            writer.tidy()
+            yield writer
+
+    def writer(self, step: str, key: str) -> StepWriter:
+        """Writes parts of a step that somebody else holds: what a worker does."""
+        return StepWriter(self.files, f"{step}-{key}")
+
+    @contextlib.contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Wait until no process of this machine holds the name, and hold it: for what is made once in ``local``."""
+        with self._open_lock(f"lock-{name}") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _open_lock(self, name: str) -> IO[str]:
+        locks = self.local / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        return (locks / name).open("w")
 
     def read(self, manifest: Manifest, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """The parts of a finished step in order, each checked against its digest first."""
-        folder = self.folder(manifest.step, manifest.key)
         for part in manifest.parts:
-            path = folder / part.file
+            name = f"{manifest.step}-{manifest.key}/{part.file}"
+            path = self._path(name)
             try:
-                data = path.read_bytes()
+                data = self.files.read(name)
             except OSError as error:
-                raise StoreError(f"{path}: a part of a finished step cannot be read ({error.strerror})") from None
+                why = error.strerror or str(error)
+                raise StoreError(f"{path}: a part of a finished step cannot be read ({why})") from None
             if len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256:
                 raise StoreError(f"{path}: the part is damaged (its digest is not the one in the manifest)")
             file = pq.ParquetFile(pa.BufferReader(data))
@@ -96,16 +159,19 @@ class Store:
         """The digest of a file, remembered as long as its size and time do not change."""
         stat = path.stat()
         mark = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
-        known = self._digests()
-        if mark not in known:
-            known[mark] = digest_file(path)
-            self.root.mkdir(parents=True, exist_ok=True)
-            write_whole(self.root / "digests.json", json.dumps(known, indent=0, sort_keys=True).encode())
-        return known[mark]
+        known = self._digests().get(mark)
+        if known is not None:
+            return known
+        found = digest_file(path)
+        with self.lock("digests"):
+            # Read again: another process may have added its own meanwhile.
+            digests = {**self._digests(), mark: found}
+            write_whole(self.local / "digests.json", json.dumps(digests, indent=0, sort_keys=True).encode())
+        return found
 
     def _digests(self) -> dict[str, str]:
         try:
-            found = json.loads((self.root / "digests.json").read_bytes())
+            found = json.loads((self.local / "digests.json").read_bytes())
         except (OSError, ValueError):
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
@@ -114,20 +180,38 @@ class Store:
 class StepWriter:
     """Writes the parts of one step, then its manifest."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, files: Files, name: str) -> None:
+        self._files, self._name = files, name
         self.columns: dict[str, str] = {}
-        folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(".writing-*"):
-            left.unlink()
+
+    @property
+    def where(self) -> str:
+        """Where the step lives, for a message."""
+        return f"{self._files.where}/{self._name}"
+
+    def tidy(self) -> None:
+        """Clear away what killed writers left half written. Only for who holds the step."""
+        for name in self._files.list(self._name):
+            if name.startswith(HALF_WRITTEN):
+                self._files.delete(f"{self._name}/{name}")
 
     def done(self) -> list[Part]:
-        """The parts that are there already, checked, in order."""
-        parts = [self._read(path) for path in sorted(self.folder.iterdir()) if _PART.fullmatch(path.name)]
-        for before, after in pairwise(parts):
-            if after.start < before.stop:
-                raise StoreError(f"{self.folder}: {before.file} and {after.file} answer for the same rows")
-        return parts
+        """The parts that are there already, checked, in order, none for rows that another answers for.
+
+        Two parts for some of the same rows are there where somebody wrote them at the same time with shards of
+        another size; both are right, and one is enough.
+        """
+        names = [name for name in self._files.list(self._name) if _PART.fullmatch(name)]
+        chosen: list[Part] = []
+        for part in sorted(map(self._read, names), key=lambda part: (part.stop, part.start)):
+            if chosen and (part.start, part.stop) == (chosen[-1].start, chosen[-1].stop):
+                raise StoreError(
+                    f"{self.where}: {chosen[-1].file} and {part.file} answer for the same rows and differ: the stage "
+                    "does not give the same result each time; delete one and run again"
+                )
+            if not chosen or part.start >= chosen[-1].stop:
+                chosen.append(part)
+        return chosen
 
     def write(self, table: pa.Table, start: int, stop: int, kept: int, dropped: dict[str, int]) -> Part:
         """Write one part, whole or not at all."""
@@ -137,15 +221,20 @@ class StepWriter:
         pq.write_table(described, sink, compression="zstd", write_page_checksum=True)
         data = sink.getvalue().to_pybytes()
         digest = hashlib.sha256(data).hexdigest()
-        path = self.folder / f"part-{start:012d}-{stop:012d}-{digest[:16]}.parquet"
+        name = f"part-{start:012d}-{stop:012d}-{digest[:16]}.parquet"
         self.columns = columns_of(table.schema)
-        write_whole(path, data)
-        return Part(path.name, start, stop, table.num_rows, kept, dict(sorted(dropped.items())), digest, len(data))
+        self._put(name, data)
+        return Part(name, start, stop, table.num_rows, kept, dict(sorted(dropped.items())), digest, len(data))
 
-    def _read(self, path: Path) -> Part:
+    def has(self, part: Part) -> bool:
+        """Whether a part that somebody wrote is there."""
+        return self._files.exists(f"{self._name}/{part.file}")
+
+    def _read(self, name: str) -> Part:
         """A part that was left behind, if its bytes are those that were written."""
+        path = f"{self.where}/{name}"
         try:
-            part, columns = _read_part(path)
+            part, columns = _read_part(name, self._files.read(f"{self._name}/{name}"))
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise StoreError(f"{path}: the part is damaged ({first}); delete it and run again") from None
@@ -159,15 +248,22 @@ class StepWriter:
 
     def finish(self, manifest: Manifest, provenance: dict[str, Any]) -> None:
         """The manifest is the last thing written."""
+        self.tidy()
         text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
-        write_whole(self.folder / "provenance.json", text.encode())
-        write_whole(self.folder / "manifest.json", manifest.to_json().encode())
+        self._put("provenance.json", text.encode())
+        self._put("manifest.json", manifest.to_json().encode())
+
+    def _put(self, name: str, data: bytes) -> None:
+        try:
+            self._files.write(f"{self._name}/{name}", data)
+        except OSError as error:
+            first = error.strerror or str(error).partition("\n")[0]
+            raise StoreError(f"{self.where}/{name}: cannot be written ({first})") from None
 
 
-def _read_part(path: Path) -> tuple[Part, dict[str, str]]:
+def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:
     """What a part says of itself and its columns; ValueError where it does not fit its name."""
-    name = _PART.fullmatch(path.name)
-    data = path.read_bytes()
+    name = _PART.fullmatch(file)
     digest = hashlib.sha256(data).hexdigest()
     if name is None or digest[:16] != name[3]:
         raise ValueError("its digest is not the one in its name")
@@ -176,7 +272,7 @@ def _read_part(path: Path) -> tuple[Part, dict[str, str]]:
     start, stop = int(name[1]), int(name[2])
     if (facts["start"], facts["stop"]) != (start, stop):
         raise ValueError("it answers for other rows than its name says")
-    part = Part(path.name, start, stop, metadata.num_rows, facts["kept"], facts["dropped"], digest, len(data))
+    part = Part(file, start, stop, metadata.num_rows, facts["kept"], facts["dropped"], digest, len(data))
     return part, columns_of(metadata.schema.to_arrow_schema())
 
 
@@ -188,18 +284,3 @@ def columns_of(schema: pa.Schema) -> dict[str, str]:
 def listed(columns: dict[str, str]) -> str:
     """Columns for a message."""
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
-    temporary = path.with_name(f".writing-{os.getpid()}-{path.name}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

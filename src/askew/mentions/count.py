@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from askew.core import machine
 from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, word
 from askew.mentions.layout import NEEDS_REFERENCE, READ_AHEAD
@@ -44,7 +44,7 @@ class MentionCounter:
         self.tokenizer_name = tokenizer if isinstance(tokenizer, str) else getattr(tokenizer, "__name__", "custom")
         self.tokenize = _tokenizer(tokenizer)
         self.vocabulary = build_vocabulary(lexicon, self.tokenize, self.tokenizer_name)
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or machine.threads()
         self.engine = engine if self.tokenize in _COMPILED else "reference"
         self._tables: Any = None
 

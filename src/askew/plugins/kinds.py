@@ -145,7 +145,8 @@ class Stage(Protocol):
     """One kind of step: a table in, a table out, every row accounted for.
 
     A stage may name a column in ``together``: rows that follow each other with the same value there, such as the
-    variants of a query, are then given to it in one piece.
+    variants of a query, are then given to it in one piece. It may have a method ``prepare``, called once before any
+    rows are given out: there it makes what all its copies in other processes will read.
     """
 
     name: str

@@ -117,6 +117,6 @@ def annotate(
 
 def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, tokens: str, overlap: str) -> Manifest | None:
     """The finished annotation that a measure could read instead of the texts."""
-    if not any(store.root.glob(f"{STEP}-*/manifest.json")):
+    if not store.has(STEP):
         return None
     return store.finished(STEP, step_key(Annotate(lexicon, tokens, overlap), files.key))

@@ -83,14 +83,19 @@ def read_recipe(name: str | Path) -> Recipe:
 
 
 def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> Recipe:
-    """The recipe with some values changed: ``{"retrieve": {"k": 50}}``; of a list of tables, ``reformulate.0``."""
+    """The recipe with some values changed: ``{"retrieve": {"k": 50}}``; of a list of tables, ``reformulate.0``.
+
+    The number after the last adds a table: ``{"cross.0": {"ranker": "dense"}}``.
+    """
     sections: dict[str, Any] = copy.deepcopy(dict(recipe.sections))
     for owner, values in changes.items():
         name, _, number = owner.partition(".")
-        target = sections.get(name)
+        target = sections.setdefault(name, []) if name in _LISTS else sections.get(name)
         if isinstance(target, list):
-            if not number.isdigit() or int(number) >= len(target):
+            if not number.isdigit() or int(number) > len(target):
                 raise ConfigError(f"--set {owner}: {name} is a list of {len(target)}; say which, as in {name}.0")
+            if int(number) == len(target):
+                target.append({})
             target = target[int(number)]
         elif target is None and name in _TABLES:
             target = sections[name] = {}

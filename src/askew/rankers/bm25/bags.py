@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from askew.core import machine
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.rankers.bm25.bounds import KTH, Weights
@@ -33,7 +33,7 @@ class BagSearcher:
 
     def __init__(self, offsets: Any, docs: Any, weights: Weights, documents: int, threads: int | None = None) -> None:
         self.offsets, self.docs, self.weights, self.documents = offsets, docs, weights, documents
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or machine.threads()
         self._pool = ThreadPoolExecutor(self.threads)
         self._own = threading.local()
         self._stamp, self._lock = 1, threading.Lock()

@@ -8,7 +8,6 @@ kept beside them, so other parameters never mean reading the texts again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from askew.core import machine
 from askew.core.errors import StoreError
 from askew.rankers.bm25.analyze import Analyzer, number_terms
 from askew.rankers.bm25.bounds import Weights, read_weights, write_weights
@@ -164,7 +164,7 @@ def build_index(
     """Index batches of (doc_id, text)."""
     builder = Builder(analyzer or Analyzer())
     done = 0
-    for doc_ids, split in _in_order(builder.analyzer, batches, threads or os.cpu_count() or 1):
+    for doc_ids, split in _in_order(builder.analyzer, batches, threads or machine.threads()):
         builder.add(doc_ids, split)
         done += len(doc_ids)
         if progress:

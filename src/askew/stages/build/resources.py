@@ -107,7 +107,8 @@ class Resources:
     def mentions(self, lexicon: Lexicon, tokens: str, overlap: str) -> DocMentions:
         """Mentions of every document, in the order of the index."""
         stage = Annotate(lexicon, tokens, overlap)
-        manifest = run_step(self.store, "mentions", stage, self.documents).manifest
+        with self.store.lock(f"mentions-{self.mentions_key(stage)}"):
+            manifest = run_step(self.store, "mentions", stage, self.documents).manifest
         table = pa.concat_tables(self.store.read(manifest))
         if not table["doc_id"].combine_chunks().equals(self.doc_ids):
             raise DataError(f"collection {self.collection.id}: the documents have changed since they were indexed")

@@ -1,0 +1,308 @@
+"""``askew logs``: when and how do people add a group to their queries?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askew.cli import options as o
+from askew.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from askew.stages.logs.analyse import LogReport
+
+_SITES_SHOWN = 4
+
+
+Logs = Annotated[
+    list[Path] | None, typer.Argument(metavar="LOG", help="Files, or folders of files; gzip or not.")
+]  # fmt: skip
+Form = Annotated[str, typer.Option("--format", help="Form of the log: aol, tripclick, trec-session, tsv or parquet.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Columns of a tsv or parquet log by other names: user=UID,time=TS,query=Q,entry=SOURCE."),
+]
+Gap = Annotated[float, typer.Option(help="Minutes without a row that end a session, where the log has none.")]
+Topics = Annotated[
+    str, typer.Option(help="auto, column, words, none, a .toml file of words, or the name of a classifier.")
+]  # fmt: skip
+Vectors = Annotated[
+    Path | None, typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the genderedness of queries.")
+]  # fmt: skip
+DirectionName = Annotated[str, typer.Option(help="The gender direction: pca of ten pairs, or pair (she - he).")]
+Pairs = Annotated[Path | None, typer.Option(help="Other pairs of words for the direction, as TOML.")]
+PageLexicon = Annotated[
+    str | None, typer.Option(help="Lexicon for the texts of result pages; the lexicon of the queries otherwise.")
+]  # fmt: skip
+MinUsers = Annotated[int, typer.Option(help="Show no text that fewer users typed.")]
+MinEvents = Annotated[int, typer.Option(help="Show no site that was seen in fewer reformulations.")]
+Review = Annotated[Path | None, typer.Option(help="Look for more group terms: a TSV to decide on, and to feed back.")]
+Out = Annotated[Path | None, typer.Option(help="A new folder for report.html and the tables.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; all cores otherwise.")]
+Demo = Annotated[bool, typer.Option("--demo", help="Analyse a made-up log whose effects are known.")]
+
+
+def command(
+    logs: Logs = None, form: Form = "tsv", columns: Columns = None, lexicon: o.LexiconName = None, gap: Gap = 30.0,
+    topics: Topics = "auto", vectors: Vectors = None, direction: DirectionName = "pca", pairs: Pairs = None,
+    page_lexicon: PageLexicon = None, min_users: MinUsers = 5, min_events: MinEvents = 20, review: Review = None,
+    out: Out = None, threads: Threads = None, demo: Demo = False, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Analyse a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
+
+    Ids are hashed under a key that is never stored, and what few users typed is never shown.
+
+    Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
+    """
+    from askew.cli.render import Waiting, note, say_json
+    from askew.stages.logs.analyse import LogSettings, analyse_log
+    from askew.stages.logs.writing import check_out, write_review, write_tables
+
+    if demo == bool(logs):
+        raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
+    check_out(out)
+    settings = LogSettings(
+        columns=read_columns(columns), lexicon=lexicon or "gsqr2023", gap_minutes=gap, topics=topics, vectors=vectors,
+        direction=direction, pairs=pairs, page_lexicon=page_lexicon, min_users=min_users, min_events=min_events,
+        review=review, threads=threads,
+    )  # fmt: skip
+    with Waiting("reading the log") as progress:
+        if demo:
+            from askew.stages.logs.demo import demo_report
+
+            report = demo_report(settings=settings, progress=progress)
+        else:
+            report = analyse_log(list(logs or []), form, settings, progress)
+    note(report.notes)
+    note(_left_out(report))
+    if out is not None:
+        write_tables(report, out)
+    if review is not None:
+        write_review(report, review)
+    if as_json:
+        say_json(report.to_dict())
+    else:
+        show(report, review, out)
+
+
+def read_columns(text: str | None) -> dict[str, str] | None:
+    """``user=UID,time=TS`` as names of columns."""
+    if text is None:
+        return None
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        role, sign, name = part.partition("=")
+        if not sign or not role.strip() or not name.strip():
+            raise ConfigError(f"--columns {part!r}: expected PART=COLUMN, as in user=UID,time=TS,query=Q")
+        if role.strip() in found:
+            raise ConfigError(f"--columns: the {role.strip()} is named twice")
+        found[role.strip()] = name.strip()
+    return found
+
+
+def _left_out(report: LogReport) -> list[str]:
+    """Rows that were left out, by reason, with the places of a few."""
+    lines = []
+    for reason, count in report.rejected.items():
+        places = "; ".join(report.examples.get(reason, []))
+        rows = "row" if count == 1 else "rows"
+        lines.append(f"{count:,} {rows} left out: {reason}" + (f" ({places})" if places else ""))
+    return lines
+
+
+def show(report: LogReport, review: Path | None, out: Path | None) -> None:
+    """Print the summary: what fits a screen of 80 columns."""
+    from askew.cli.render import say
+
+    c = report.counts
+    say(
+        f"{c['rows_read']:,} rows, {sum(report.rejected.values()):,} left out; {c['users']:,} users, "
+        f"{c['sessions']:,} sessions, {c['searches']:,} searches"
+    )
+    say(f"lexicon {report.settings['lexicon']}; topics: {report.settings['topics']}")
+    for printer in (
+        _frequency, _groups, _entries, _ranks, _kinds, _sites, _topics, _genderedness, _keyphrases, _planted,
+    ):  # fmt: skip
+        printer(report)
+    withheld = report.tables.get("withheld")
+    if withheld is not None and withheld.height:
+        told = ", ".join(f"{row['what']}: {row['reason']} {row['n']:,}" for row in withheld.iter_rows(named=True))
+        say(f"not shown; {told}")
+    if review is not None:
+        say(f"decide in {review}: a group or no in the last column; then run this again")
+    if out is not None:
+        say(f"in {out}: report.html, report.json and {len(report.tables)} tables")
+
+
+def _table(title: str, first: str, labels: list[str], columns: list[tuple[str, list[str]]]) -> None:
+    from askew.cli.render import print_tables, say
+
+    say("")
+    print_tables(title, first, labels, columns)
+
+
+def _percent(row: dict[str, Any], name: str = "share", between: str = " ") -> str:
+    """A share with its interval, in percent; the ends are called low and high, or by the name of the share."""
+    low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
+    if row[name] is None:
+        return "-"
+    ends = "" if low is None or high is None else f"{between}[{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{100 * row[name]:.1f}%{ends}"
+
+
+def _number(row: dict[str, Any], name: str, digits: int = 2, between: str = " ") -> str:
+    low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
+    if row[name] is None:
+        return "-"
+    ends = "" if low is None or high is None else f"{between}[{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{row[name]:.{digits}f}{ends}"
+
+
+def _frequency(report: LogReport) -> None:
+    rows = report.tables["frequency"].to_dicts()
+    names = {"specialising": "specialising, of pairs", "for_group": "for a group, of these"}
+    cells = [
+        ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
+        ("share [95%]", [_percent(row) for row in rows]),
+    ]
+    _table("reformulations", "reformulation", [names[row["what"]] for row in rows], cells)
+
+
+def _picked(table: pl.DataFrame | None, **where: str) -> dict[str, Any] | None:
+    found = [] if table is None else table.filter(**where).to_dicts()
+    return found[0] if found else None
+
+
+def _groups(report: LogReport) -> None:
+    if "groups" not in report.tables:
+        return
+    labels = ["all", *report.groups]
+    shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
+    cells = ["" if name == "all" else _percent(shares[name], between="\n") for name in labels]
+    columns = [("share [95%]", cells), *_behaviour(report, [(name, "all") for name in labels])]
+    _table("reformulations for a group", "group", labels, columns)
+
+
+def _entries(report: LogReport) -> None:
+    if "entries" not in report.tables:
+        return
+    rows = report.tables["entries"].filter(group="all").to_dicts()
+    labels = [row["entry"] for row in rows]
+    columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
+    columns += _behaviour(report, [("all", name) for name in labels])
+    _table("where the second query came from", "entry point", labels, columns)
+
+
+def _behaviour(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """How many events, how soon, with how many more clicks, for some groups and entry points."""
+    t = report.tables
+    gaps = [_picked(t["gaps"], group=group, entry=entry) or {} for group, entry in keys]
+    columns = [
+        ("n", [f"{row['n']:,}" for row in gaps]),
+        ("median gap, s", [_number(row, "median", 1, "\n") for row in gaps]),
+    ]
+    if "clicks" in t:
+        rows = [_picked(t["clicks"], group=group, entry=entry) or {} for group, entry in keys]
+        columns.append(("clicks, ratio", [_number(row, "ratio", 2, "\n") for row in rows]))
+    return columns
+
+
+def _ranks(report: LogReport) -> None:
+    if "ranks" not in report.tables:
+        return
+    rows = report.tables["ranks"].filter(group="all").to_dicts()
+    columns = [("n", [f"{row['hits']:,}" for row in rows]), ("share [95%]", [_percent(row) for row in rows])]
+    _table("on the first page, the result clicked on the second was", "rank", [row["change"] for row in rows], columns)
+
+
+def _kinds(report: LogReport) -> None:
+    if "kinds" not in report.tables:
+        return
+    from askew.cli.render import say
+
+    rows = report.tables["kinds"].filter(group="all").to_dicts()
+    columns = [("n", [f"{row['hits']:,}" for row in rows]), ("share [95%]", [_percent(row) for row in rows])]
+    _table("by what the first page says of the added group", "kind", [row["kind"] for row in rows], columns)
+    lean = report.tables["lean"].filter(group="all").to_dicts()[0]
+    if lean["n"]:
+        say(f"share of the added group where both pages name one, n={lean['n']:,}:")
+        say(f"{_percent(lean, 'before')} before, {_percent(lean, 'after')} after")
+
+
+def _sites(report: LogReport) -> None:
+    table = report.tables.get("sites")
+    if table is None or not table.height:
+        return
+    rows = table.drop_nulls("ratio").to_dicts()
+    shown = rows if len(rows) <= 2 * _SITES_SHOWN else [*rows[:_SITES_SHOWN], *rows[-_SITES_SHOWN:]]
+    columns = [
+        ("n", [f"{row['n']:,}" for row in shown]),
+        ("exposure after/before [95%]", [_number(row, "ratio") for row in shown]),
+    ]
+    _table(f"sites: {len(shown)} of {len(rows)}", "site", [row["site"] for row in shown], columns)
+
+
+def _topics(report: LogReport) -> None:
+    table = report.tables.get("topics")
+    if table is None:
+        return
+    from askew.cli.render import p_value, say
+
+    rows = table.to_dicts()
+    columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
+    if "recommended" in table.columns:
+        columns.append(("% rec.", [_short(row["recommended"]) for row in rows]))
+    # Of two groups one share tells both.
+    named = report.groups[:1] if len(report.groups) == 2 else report.groups
+    columns += [(f"% {group}", [_short(row[f"share_{group}"]) for row in rows]) for group in named]
+    _table(
+        "topics of the original query; rate 1 is the log's average", "topic", [row["topic"] for row in rows], columns
+    )
+    for row in report.tables["topic_correlations"].to_dicts():
+        if row["one"] == "rate" and row["two"] == "recommended" and row["rho"] is not None:
+            say(f"Spearman of rate and % recommended: {row['rho']:.3f}, p {p_value(row['p'])}, n {row['n']}")
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f}%"
+
+
+def _genderedness(report: LogReport) -> None:
+    table = report.tables.get("genderedness")
+    if table is None:
+        return
+    from askew.cli.render import p_value
+
+    rows = table.to_dicts()
+    shown = [rows[0], *(row for row in rows[1:] if row["p"] is not None and row["p"] < 0.05)]
+    columns = [
+        ("queries", [f"{row['n']:,}" for row in shown]),
+        ("Spearman [95%]", [_number(row, "rho") for row in shown]),
+        ("p", [p_value(row["p"]) for row in shown]),
+        ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
+    ]
+    title = "genderedness of the query and share of the group added: overall, and topics with p < 0.05"
+    _table(title, "topic", [row["topic"] for row in shown], columns)
+
+
+def _keyphrases(report: LogReport) -> None:
+    table = report.tables.get("keyphrases")
+    rows = [] if table is None else table.filter(~table["seed"]).head(12).to_dicts()
+    if not rows:
+        return
+    columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
+    _table("keyphrases where group terms stand", "keyphrase", [row["keyphrase"] for row in rows], columns)
+
+
+def _planted(report: LogReport) -> None:
+    table = report.tables.get("planted")
+    if table is None:
+        return
+    from askew.cli.render import say
+
+    say("")
+    say(f"planted effects within their 95% intervals: {table['within'].sum()} of {table.height}")

@@ -1,0 +1,163 @@
+"""``askew negatives``, ``askew train ranker``, ``askew train selector``, ``askew rerank``: rankers that lean less."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from askew.cli import options as o
+from askew.core.errors import UnknownName
+
+Run = Annotated[Path, typer.Argument(help="The run to read: TREC, Parquet, or any that askew measure reads.")]
+Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
+Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, JSON Lines.")]
+Qrels = Annotated[Path, typer.Option(help="The judgements.")]
+Seed = Annotated[int, typer.Option(help="Seed of the draws, and of the training.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+LeanKind = Annotated[str, typer.Option(help="How a document leans: tc, tf, bool (as ARaB) or neutrality (as NFaiRR).")]
+Preset = Annotated[str, typer.Option(help="bigdeli2022 (12 of 20 lean most, of the first 1000) or original (none).")]
+
+
+def _sampling(preset: str, count: int | None, share: float | None, depth: int | None, seed: int) -> Any:
+    from dataclasses import replace
+
+    from askew.trainers.negatives import PRESETS
+
+    if preset not in PRESETS:
+        raise UnknownName("preset", preset, PRESETS)
+    given: dict[str, Any] = {"count": count, "share": share, "depth": depth, "seed": seed}
+    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
+
+
+def negatives_command(
+    run: Run,
+    docs: Docs,
+    queries: Queries,
+    qrels: Qrels,
+    out: Annotated[Path, typer.Option(help="JSON Lines to write.")],
+    layout: Annotated[str, typer.Option(help="st-pairs, st-triples, tevatron or flagembedding.")] = "st-pairs",
+    preset: Preset = "bigdeli2022",
+    count: Annotated[int | None, typer.Option(help="Negatives of each query.")] = None,
+    share: Annotated[float | None, typer.Option(help="Which share of them leans most; the rest is random.")] = None,
+    depth: Annotated[int | None, typer.Option(help="How many first documents of a query are looked at.")] = None,
+    exclude: Annotated[str, typer.Option(help="Never a negative: judged documents, or relevant ones only.")] = "judged",
+    lean: LeanKind = "tf",
+    lexicon: Annotated[str, typer.Option(help="Which words name which group.")] = "rekabsaz2020",
+    seed: Seed = 7,
+    as_json: o.AsJson = False,
+) -> None:
+    """Sample training negatives from a run, some of them the most leaning, and write them for a trainer.
+
+    A ranker that learns from leaning documents as wrong answers ranks them lower (Bigdeli et al. 2022).
+    """
+    from dataclasses import replace
+
+    from askew.cli.render import Waiting, note, safe, say_json
+    from askew.stages.negatives import Counting, make_negatives
+
+    how = replace(_sampling(preset, count, share, depth, seed), exclude=exclude)
+    with Waiting("counting") as progress:
+        made = make_negatives(run, docs, queries, qrels, out, how, Counting(lean, lexicon), layout, progress)
+    note(made.notes)
+    if as_json:
+        facts = {"queries": made.queries, "negatives": made.negatives, "leaning": made.leaning, "lean": made.lean}
+        say_json({**facts, "dropped": dict(made.dropped), "short": dict(made.short), "out": str(out)})
+        return
+    note([f"{number:,} queries: {reason}" for reason, number in (made.dropped + made.short).items()])
+    typer.echo(
+        f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them by lean): {safe(str(out))}"
+    )
+    typer.echo(f"mean lean ({lean}) of the negatives {made.lean[0]:.3f}, of the lists {made.lean[1]:.3f}")
+
+
+def ranker_command(
+    run: Run,
+    docs: Docs,
+    queries: Queries,
+    qrels: Qrels,
+    out: Annotated[Path, typer.Option(help="The folder of the model.")],
+    preset: Preset = "bigdeli2022",
+    loss: Annotated[str, typer.Option(help="bce, hinge, bias-aware or lean-list.")] = "bce",
+    adversary: Annotated[float, typer.Option(help="Strength of an adversary; 0 trains without.")] = 0.0,
+    model: Annotated[str, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")] = "",
+    lean: LeanKind = "tf",
+    part: Annotated[
+        str, typer.Option(help="Queries of this part of a split by id; an empty text takes all.")
+    ] = "train",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="epochs, batch_size, learning_rate, most_tokens, ...: NAME=VALUE.")
+    ] = None,
+    device: Device = "auto",
+    seed: Seed = 7,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a cross-encoder on a run's negatives. Stopped, it goes on from its last checkpoint.
+
+    --preset original is the usual training; bigdeli2022 takes leaning documents as negatives; --loss bias-aware asks
+    leaning negatives to lie further below; --adversary makes the encoder forget which group a document leans to.
+    Then: askew rerank RUN --model OUT, and askew compare.
+    """
+    from dataclasses import fields, replace
+
+    from askew.cli.render import Waiting, note, safe, say_json
+    from askew.stages.negatives import Counting
+    from askew.stages.train_ranker import RankerJob, train_ranker
+    from askew.trainers.common import Pace, with_settings
+    from askew.trainers.ranker import PACE, RankerSettings
+
+    given = o.read_settings(settings)
+    paces = {field.name for field in fields(Pace)}
+    own = {"loss": loss, "adversary": float(adversary), **({"model": model} if model else {})}
+    chosen = with_settings({**{k: v for k, v in given.items() if k not in paces}, **own}, RankerSettings(), "--set")
+    pace = with_settings({k: v for k, v in given.items() if k in paces}, replace(PACE, seed=seed), "--set")
+    job = RankerJob(_sampling(preset, None, None, None, seed), Counting(lean), chosen, pace, part=part)
+    with Waiting("training") as progress:
+        done = train_ranker(run, docs, queries, qrels, out, job, device, _command(), progress)
+    note(done.notes)
+    counts = {**done.left_out, **done.short}
+    if as_json:
+        say_json({"out": str(out), "queries": done.queries, "pairs": done.pairs, "counts": counts, "new": done.new})
+        return
+    note([f"{number:,} queries: {reason}" for reason, number in counts.items()])
+    was = "trained on" if done.new else "was trained before on"
+    typer.echo(f"{was} {done.pairs:,} pairs of {done.queries:,} queries: {safe(str(out))}")
+
+
+def _command() -> str:
+    return shlex.join(["askew", *sys.argv[1:]])
+
+
+def rerank_command(
+    run: Run,
+    docs: Docs,
+    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
+    model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="The texts of the queries; a cross-encoder reads them.")] = None,
+    method: Annotated[str, typer.Option(help="crossencoder, or detconstsort (shares of groups).")] = "crossencoder",
+    k: Annotated[int, typer.Option("-k", "--k", help="How many documents to write for each query.")] = 1000,
+    depth: Annotated[int, typer.Option(help="How many first documents are reranked; what is below is left out.")] = 100,
+    targets: Annotated[
+        str, typer.Option(help="detconstsort: even, or shares as neutral:0.5,male:0.25,female:0.25.")
+    ] = "even",
+    lexicon: Annotated[str, typer.Option(help="detconstsort: which words name which group.")] = "rekabsaz2020",
+    batch_size: Annotated[int, typer.Option(help="Pairs read at a time.")] = 32,
+    device: Device = "auto",
+) -> None:
+    """Put the documents of a run in another order: by a cross-encoder, or by shares of groups as a baseline."""
+    from askew.cli.render import Waiting, note, safe
+    from askew.stages.negatives import Counting
+    from askew.stages.rerank import rerank
+
+    counting = Counting(lexicon=lexicon)
+    with Waiting("reranking") as progress:
+        done = rerank(
+            run, docs, out, method, queries, model, None, k, depth, targets, counting, batch_size,
+            None if device == "auto" else device, progress,
+        )  # fmt: skip
+    note(done.notes)
+    typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {safe(done.tag)}: {safe(str(out))}")
+    typer.echo(f"the first ten of {done.moved:,} queries have changed")

@@ -1,0 +1,195 @@
+"""Where a store keeps its files: a folder, or an object store. One narrow door for both.
+
+A name is a path below the root, with ``/``. What is written is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import secrets
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from askew.core.errors import MissingExtra, StoreError
+
+HALF_WRITTEN = ".writing-"
+# Arrow reaches these itself. They have no folders: a name with a slash needs nothing made before it.
+_OF_ARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs"}
+
+
+class Files(Protocol):
+    """Files below one root. ``shared`` says whether another process finds the same files there."""
+
+    @property
+    def where(self) -> str:
+        """The root, for a message."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether another process finds the same files there."""
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file; OSError where there is none."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file whole or not at all, in place of one that has the name."""
+
+    def list(self, folder: str = "") -> list[str]:
+        """What lies directly in a folder, sorted; nothing where there is no folder."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+
+    def delete(self, name: str) -> None:
+        """Take a file away, if it is there."""
+
+
+def open_files(root: Path | str) -> Files:
+    """A folder for a path or ``file://``; any other address with a scheme through Arrow or fsspec."""
+    text = str(root)
+    if "://" not in text:
+        return LocalFiles(Path(root))
+    if text.startswith("file://"):
+        return LocalFiles(Path(unquote(urlsplit(text).path)))
+    return RemoteFiles(text.rstrip("/"))
+
+
+class LocalFiles:
+    """A folder of this machine, or one that machines share."""
+
+    shared = True
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process may stand in another folder."""
+        return {"root": self.root.absolute()}
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return str(self.root)
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file."""
+        return (self.root / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Under another name first, flushed, then renamed."""
+        path = self.root / name
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _flush(path.parent.parent)
+        write_whole(path, data)
+
+    def list(self, folder: str = "") -> list[str]:
+        """Names in a folder."""
+        try:
+            return sorted(path.name for path in (self.root / folder).iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self.root / name).is_file()
+
+    def delete(self, name: str) -> None:
+        """Unlink a file."""
+        (self.root / name).unlink(missing_ok=True)
+
+
+class RemoteFiles:
+    """An object store. A put shows the whole object or none, so nothing is renamed."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        # An address may hold keys; a message must not.
+        self.where = re.sub(r"//[^/@:]*:[^/@]*@", "//", url.partition("?")[0])
+        self.shared = url.partition("://")[0] != "memory"
+
+    def __reduce__(self) -> tuple[type[RemoteFiles], tuple[str]]:
+        """Another process opens its own connection."""
+        return RemoteFiles, (self._url,)
+
+    @cached_property
+    def _opened(self) -> tuple[arrow_fs.FileSystem, str]:
+        try:
+            return _open(self._url)
+        except (OSError, ValueError, ImportError, pa.ArrowException) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise StoreError(f"store {self.where}: cannot be reached ({first})") from None
+
+    def _at(self, name: str) -> tuple[arrow_fs.FileSystem, str]:
+        system, root = self._opened
+        return system, f"{root}/{name}" if name else root
+
+    def read(self, name: str) -> bytes:
+        """All bytes of an object."""
+        system, path = self._at(name)
+        with system.open_input_stream(path) as stream:
+            return bytes(stream.read())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put one object."""
+        system, path = self._at(name)
+        if isinstance(system, arrow_fs.PyFileSystem):
+            system.create_dir(path.rpartition("/")[0], recursive=True)
+        with system.open_output_stream(path) as stream:
+            stream.write(data)
+
+    def list(self, folder: str = "") -> list[str]:
+        """Names under a prefix, down to the next slash."""
+        system, path = self._at(folder)
+        found = system.get_file_info(arrow_fs.FileSelector(path, allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such an object."""
+        system, path = self._at(name)
+        return bool(system.get_file_info(path).type == arrow_fs.FileType.File)
+
+    def delete(self, name: str) -> None:
+        """Delete an object."""
+        system, path = self._at(name)
+        if self.exists(name):
+            system.delete_file(path)
+
+
+def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
+    if url.partition("://")[0] in _OF_ARROW:
+        system, path = arrow_fs.FileSystem.from_uri(url)
+        return system, str(path)
+    try:
+        url_to_fs = importlib.import_module("fsspec.core").url_to_fs
+    except ImportError:
+        raise MissingExtra(f"a store at {url.partition('://')[0]}://", "remote") from None
+    # Another worker may have written since the last look.
+    found, path = url_to_fs(url, use_listings_cache=False)
+    return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(found)), str(path).rstrip("/")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all, also after a power cut."""
+    temporary = path.with_name(f"{HALF_WRITTEN}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    _flush(path.parent)
+
+
+def _flush(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

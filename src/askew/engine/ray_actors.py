@@ -1,0 +1,153 @@
+"""Workers on Ray: on this machine or on a cluster. Ray Core actors run the same shards as local workers do."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, MissingExtra
+from askew.engine.crew import Crew, Hand, Lost, Packed
+from askew.engine.shard import Columns
+from askew.engine.worker import Answer, Worker, pack, thread_settings
+
+
+class Remote(Hand):
+    """An actor, and what it has been asked last."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor, self.asked = actor, None
+
+
+class Actor:
+    """A worker in Ray's keeping. It stands where the driver stands, if there is such a folder on its machine."""
+
+    def __init__(self, folder: str, path: list[str]) -> None:
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        self._worker = Worker()
+
+    def open(self, packed: bytes) -> Answer:
+        """Build the stage of a step."""
+        return self._worker.open(packed)
+
+    def run(self, start: int, rows: pa.Buffer, columns: Columns) -> Answer:
+        """Run a shard; Ray has brought its rows."""
+        return self._worker.run(start, rows, columns)
+
+
+class RayExecutor(Crew[Remote]):
+    """Runs shards in Ray actors: ``address`` of a cluster, or a Ray that is started here and ended with this.
+
+    Where the program is connected to Ray already, that connection is used and left as it is.
+    ``workers`` is as many as the cluster has room for, unless it is given; each has ``threads`` cores to itself. The
+    cluster's machines need askew, and a store and a collection that all of them see under the same name.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None, threads: int = 1) -> None:
+        if threads < 1 or (workers is not None and workers < 1):
+            raise ConfigError(f"expected 1 or more workers and threads, found {workers} and {threads}")
+        super().__init__()
+        self._address, self._workers, self._threads = address, workers, threads
+        self._ours = False
+
+    @cached_property
+    def _ray(self) -> Any:
+        """Ray, connected at the first use. It keeps quiet and tells nobody that it is used."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtra("running on Ray", "ray") from None
+        if not ray.is_initialized():
+            self._connect(ray)
+        return ray
+
+    def _connect(self, ray: Any) -> None:
+        # Ray prints the death of a worker to stdout, whatever it is told; stdout is for results.
+        ray._private.worker._worker_logs_enabled = False
+        quiet = {"include_dashboard": False} if self._address is None else {}
+        cores = self._workers * self._threads if self._workers and self._address is None else None
+        try:
+            _knock(self._address)
+            ray.init(
+                self._address or "local", num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet
+            )
+        except (RuntimeError, ValueError, OSError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ConfigError(f"Ray at {self._address or 'this machine'}: cannot be reached ({first})") from None
+        self._ours = True
+
+    @cached_property
+    def count(self) -> int:
+        """As many as were asked for, or as there is room for."""
+        if self._workers is not None:
+            return self._workers
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)) // self._threads)
+
+    @cached_property
+    def _actor(self) -> Any:
+        # A worker that dies is replaced by the crew, which knows what it was doing: Ray need not.
+        return self._ray.remote(Actor).options(
+            num_cpus=self._threads, max_restarts=0, runtime_env={"env_vars": thread_settings(self._threads)}
+        )
+
+    def start(self) -> Remote:
+        """Begin an actor. It comes when the cluster has room for it, and has no shard until then."""
+        return Remote(self._actor.remote(str(os.getcwd()), sys.path))  # noqa: PTH109
+
+    def pack(self, rows: pa.Table) -> Any:
+        """The rows in Ray's object store: whichever actor gets them reads them there."""
+        return self._ray.put(pack(rows))
+
+    def dumps(self, value: object) -> bytes:
+        """With Ray's own pickle: a program that is run is no module that an actor could import."""
+        return bytes(self._ray.cloudpickle.dumps(value))
+
+    def send_job(self, hand: Remote, job: bytes) -> None:
+        """Ask without waiting."""
+        hand.asked = hand.actor.open.remote(job)
+
+    def send_shard(self, hand: Remote, shard: Packed, columns: Columns) -> None:
+        """Ask without waiting."""
+        hand.asked = hand.actor.run.remote(shard.start, shard.rows, columns)
+
+    def answers(self, hands: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
+        """The first answer that is there."""
+        asked = {hand.asked: hand for hand in hands}
+        ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=timeout)
+        for one in ready:
+            try:
+                answer: Answer | Lost = self._ray.get(one)
+            except self._ray.exceptions.RayError as error:
+                answer = Lost(str(error).splitlines()[0])
+            yield asked[one], answer
+
+    def stop(self, hand: Remote) -> None:
+        """End an actor at once."""
+        self._ray.kill(hand.actor, no_restart=True)
+
+    def close(self) -> None:
+        """End all actors, and Ray too if it was begun here."""
+        super().close()
+        if self._ours:
+            self._ray.shutdown()
+            self._ray._private.worker._worker_logs_enabled = True
+            for name in ("_ray", "_actor", "count"):
+                self.__dict__.pop(name, None)
+            self._ours = False
+
+
+def _knock(address: str | None) -> None:
+    """Ray itself goes on trying for minutes where nobody listens; OSError says it at once."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()

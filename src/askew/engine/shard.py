@@ -1,0 +1,63 @@
+"""What is done with one shard, by whoever does it: run the stage, account for every row, keep the result at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from askew.core.errors import StageError
+from askew.engine.manifest import Part
+from askew.engine.store import StepWriter, Store, columns_of, listed
+from askew.plugins.kinds import Stage
+
+Columns = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A step to be worked on. ``maker`` builds its stage in another process; None where the step cannot leave."""
+
+    step: str
+    key: str
+    input_key: str
+    store: Store
+    maker: Callable[[], Stage] | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """A shard that is done: its part is in the store."""
+
+    part: Part
+    columns: Columns
+
+
+def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter, before: Columns) -> Done:
+    """Run the stage on these rows and write the part. ``before`` are the columns of earlier parts, if any."""
+    table, dropped = stage.run(rows)
+    columns = columns_of(table.schema)
+    refuse_other_columns(stage, start, before, columns)
+    kept = _kept(stage, table, rows, dropped)
+    return Done(writer.write(table, start, start + rows.num_rows, kept, dict(dropped)), columns)
+
+
+def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns) -> None:
+    """All parts of a step are one table."""
+    if before and now != before:
+        raise StageError(
+            f"stage {stage.name!r} changed its columns at row {start}: {listed(before)} before, {listed(now)} now"
+        )
+
+
+def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, int]) -> int:
+    """Input rows that live on. A stage may make several rows of one; then it names the rows it used itself."""
+    used = getattr(stage, "rows_used", None)
+    kept = int(used(table)) if used is not None else table.num_rows
+    if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
+        raise StageError(
+            f"stage {stage.name!r} lost rows: {rows.num_rows} in, {kept} kept, dropped by reason {reasons}"
+        )
+    return kept

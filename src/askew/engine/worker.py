@@ -1,0 +1,141 @@
+"""What a worker does, in whatever process it lives: hold the stage of a step, and run it on shards."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from askew import __version__
+from askew.core import errors
+from askew.core.errors import AskewError, StageError
+from askew.engine.run import step_key
+from askew.engine.shard import Columns, Done, Job, run_shard
+from askew.engine.store import StepWriter
+from askew.plugins.kinds import Stage
+
+VERSIONS = {"askew": __version__, "pyarrow": pa.__version__}
+# Libraries read these when they are loaded, so they stand in the environment of a worker before it begins.
+_THREADS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
+    "RAYON_NUM_THREADS",
+)  # fmt: skip
+
+
+def thread_settings(threads: int) -> dict[str, str]:
+    """The environment that keeps each library of a worker to so many threads."""
+    return dict.fromkeys(_THREADS, str(threads))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The stage is there, and shards may come."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a worker, in a form that can always travel."""
+
+    kind: str
+    text: str
+    facts: dict[str, str]
+    trace: str
+
+    @classmethod
+    def of(cls, error: BaseException, where: str) -> Failure:
+        """An error of ours as it is; of any other the kind and the first line."""
+        trace = "".join(traceback.format_exception(error))
+        kind = next((base.__name__ for base in type(error).__mro__ if base.__module__ == errors.__name__), None)
+        if kind is not None:
+            facts = {name: value for name, value in vars(error).items() if isinstance(value, str)}
+            return cls(kind, str(error), facts, trace)
+        lines = str(error).splitlines()
+        return cls(StageError.__name__, ": ".join([where, type(error).__name__, *lines[:1]]), {}, trace)
+
+    def error(self) -> AskewError:
+        """The error, to be raised again. Its class may ask for other arguments than its text, so it is not called."""
+        kind: type[AskewError] = getattr(errors, self.kind)
+        error = kind.__new__(kind, self.text)
+        vars(error).update(self.facts)
+        error.add_note(f"in a worker:\n{self.trace}")
+        return error
+
+
+Answer = Done | Opened | Failure
+
+
+class Worker:
+    """Builds a stage once for a step, then runs it on any number of shards. Never raises: it answers."""
+
+    def __init__(self) -> None:
+        self._held: tuple[str, Stage, StepWriter] | None = None
+
+    def open(self, packed: bytes) -> Answer:
+        """Build the stage of a step."""
+        # The last step's stage goes before the next one's comes: both may be large.
+        self._held = None
+        where = "a step"
+        try:
+            job, versions = pickle.loads(packed)
+            where = f"step {job.step!r}"
+            self._held = where, _make(job, versions), job.store.writer(job.step, job.key)
+        except (Exception, SystemExit) as error:
+            return Failure.of(error, f"{where}: its stage could not be made in a worker")
+        return Opened()
+
+    def run(self, start: int, rows: Any, columns: Columns) -> Answer:
+        """Run the stage on the rows, as ``pack`` gave them."""
+        if self._held is None:
+            raise RuntimeError("a shard came before its step")
+        where, stage, writer = self._held
+        table = unpack(rows)
+        try:
+            return run_shard(stage, table, start, writer, columns)
+        except (Exception, SystemExit) as error:
+            return Failure.of(error, f"{where}, rows {start} to {start + table.num_rows}")
+
+
+def _make(job: Job, versions: dict[str, str]) -> Stage:
+    if versions != VERSIONS:
+        raise StageError(
+            f"step {job.step!r}: expected the driver's {_listed(versions)} in a worker, found {_listed(VERSIONS)}; "
+            "install the same"
+        )
+    if job.maker is None:
+        raise StageError(f"step {job.step!r} has no maker: it cannot leave the driver")
+    stage = job.maker()
+    if step_key(stage, job.input_key) != job.key:
+        raise StageError(
+            f"step {job.step!r}: a worker made the stage {stage.name!r} with other settings than the driver's; "
+            "has a file changed since?"
+        )
+    return stage
+
+
+def _listed(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def pack_job(job: Job, dumps: Callable[[object], bytes]) -> bytes:
+    """A job as it travels, with the versions that make its bytes."""
+    try:
+        return dumps((job, VERSIONS))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise StageError(f"step {job.step!r}: its maker cannot be sent to a worker ({error})") from None
+
+
+def pack(table: pa.Table) -> pa.Buffer:
+    """Rows as they travel: only these rows, also where they are a slice of a larger table."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+def unpack(rows: Any) -> pa.Table:
+    """Rows that have travelled."""
+    return pa.ipc.open_stream(rows).read_all()

@@ -1,0 +1,240 @@
+"""Logs of lines with TABs between columns: the AOL collection, and any other with a header that names its columns.
+
+AOL: AnonID, Query, QueryTime, ItemRank, ClickURL (Pass, Chowdhury and Torgeson 2006). A line is a query, or a click
+with the query it belongs to; the last two columns are empty for a query without a click.
+Any other: the first line names the columns. Quotes mean nothing special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.core.errors import ConfigError, DataError, UnknownName, place
+from askew.logs.columns import canonical_queries, drop_without_terms, short_lists, text_array
+from askew.logs.events import Batch, Rejected, entry_code, shape
+from askew.logs.hashing import hash_all
+from askew.logs.scan import (
+    BLANK,
+    COLUMNS,
+    GOOD,
+    NOT_UTF8,
+    NUL,
+    READ_AHEAD,
+    gather,
+    parse_ranks,
+    parse_times,
+    split_lines,
+)
+
+AOL_NAMES = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
+AOL_ROLES = {
+    "user": "AnonID", "query": "Query", "time": "QueryTime", "click_rank": "ItemRank", "click_doc": "ClickURL",
+}  # fmt: skip
+ROLES = ("user", "session", "time", "query", "entry", "click_rank", "click_doc", "results", "topic")
+NEEDED = ("time", "query")
+
+_REASONS = {COLUMNS: "wrong number of columns", NUL: "NUL byte", NOT_UTF8: "not UTF-8", BLANK: "blank line"}
+_HEADER_REPEATED = "header line again"
+
+
+class DelimitedLog:
+    """Reads blocks of whole lines; ``key`` is the secret of the run."""
+
+    def __init__(
+        self, blocks: Iterable[tuple[int, bytes]], key: Any, where: str, columns: Mapping[str, str] | None = None,
+        aol: bool = False,
+    ) -> None:  # fmt: skip
+        self._blocks, self._key, self.where, self._aol = iter(blocks), key, where, aol
+        self._asked = dict(columns or {})
+        self._first = next(self._blocks, None)
+        self._header = b""
+        self.roles: dict[str, int] = {}
+        self._width, self.time_name = 0, ""
+        if self._first is not None:
+            self._read_header(self._first[1])
+
+    def _read_header(self, block: bytes) -> None:
+        line = block.split(b"\n", 1)[0].rstrip(b"\r")
+        names = [name.strip() for name in line.decode("utf-8", "replace").split("\t")]
+        if self._aol:
+            wanted = {**AOL_ROLES, **self._asked}
+            # Some copies of the collection have lost their header: the columns are known without it.
+            named = names[:1] == [AOL_NAMES[0]]
+            names = names if named else list(AOL_NAMES)
+            self._header = line if named else b""
+        else:
+            wanted = {role: self._asked.get(role, role) for role in ROLES if role in self._asked or role in names}
+            self._header = line
+        self._width, self.time_name = len(names), wanted.get("time", "")
+        self.roles = _places(wanted, names, self._asked, self.where)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """What the log has of each row."""
+        return frozenset(self.roles)
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Lines, many at a time, each block with the number of its first."""
+        if self._first is None:
+            return
+        line, block = self._first
+        self._first = None
+        if self._header:
+            cut = block.find(b"\n") + 1 or len(block)
+            line, block = line + 1, block[cut:]
+        if block:
+            yield line, block
+        yield from self._blocks
+
+    def parse(self, block: tuple[int, bytes]) -> Batch:
+        """The rows of some lines."""
+        first, text = block
+        lines = text.count(b"\n") + (not text.endswith(b"\n"))
+        ended = text if text.endswith(b"\n") else text + b"\n"
+        data = np.zeros(len(ended) + READ_AHEAD, np.uint8)
+        data[: len(ended)] = np.frombuffer(ended, np.uint8)
+        roles = list(self.roles)
+        role_of = np.full(self._width, -1, np.int64)
+        for number, role in enumerate(roles):
+            role_of[self.roles[role]] = number
+        starts, ends = np.zeros((2, len(roles), lines), np.int64)
+        reasons = np.zeros(lines, np.uint8)
+        least = 3 if self._aol else self._width
+        split_lines(data, len(ended), least, self._width, role_of, starts, ends, reasons)
+        rows = _Rows(self, data, first, roles, starts, ends)
+        return rows.batch(reasons)
+
+
+class _Rows:
+    """The lines of one block, on their way to columns."""
+
+    def __init__(self, log: DelimitedLog, data: Any, first: int, roles: list[str], starts: Any, ends: Any) -> None:
+        self.log, self.data, self.first = log, data, first
+        self.starts = dict(zip(roles, starts, strict=True))
+        self.ends = dict(zip(roles, ends, strict=True))
+        self.rejected = Rejected()
+
+    def batch(self, reasons: Any) -> Batch:
+        for code, reason in _REASONS.items():
+            self._reject(reason, np.flatnonzero(reasons == code))
+        keep = np.flatnonzero(reasons == GOOD)
+        keep = self._drop_headers(keep)
+        times, keep = self._times(keep)
+        ranks, keep, times = self._ranks(keep, times)
+        keep, times, ranks = self._drop_without_id(keep, times, ranks)
+        table = drop_without_terms(self._table(keep, times, ranks), self.rejected, self.log.where)
+        return Batch(table, len(reasons) - int((reasons == BLANK).sum()), self.rejected)
+
+    def _reject(self, reason: str, rows: Any, role: str = "") -> None:
+        if reason == _REASONS[BLANK]:
+            return  # nothing is lost with it
+        self.rejected.add(reason, len(rows), (self._example(int(row), role) for row in rows[:3]))
+
+    def _example(self, row: int, role: str) -> str:
+        where = place(self.log.where, self.first + row)
+        return f"{where}: {role} {shape(self._text(row, role))}" if role else where
+
+    def _text(self, row: int, role: str) -> str:
+        return bytes(self.data[self.starts[role][row] : self.ends[role][row]]).decode("utf-8", "replace")
+
+    def _drop_headers(self, keep: Any) -> Any:
+        """Files put together carry their headers along: lines whose time is the name of the column."""
+        name = self.log.time_name
+        odd = keep[(self.ends["time"][keep] - self.starts["time"][keep]) == len(name)]
+        again = np.array([row for row in odd.tolist() if self._text(row, "time") == name], np.int64)
+        self._reject(_HEADER_REPEATED, again)
+        return np.setdiff1d(keep, again, assume_unique=True) if len(again) else keep
+
+    def _times(self, keep: Any) -> tuple[Any, Any]:
+        times, good = np.zeros(len(keep), np.int64), np.zeros(len(keep), np.bool_)
+        parse_times(self.data, self.starts["time"][keep], self.ends["time"][keep], times, good)
+        self._reject("unparseable time", keep[~good], "time")
+        return times[good], keep[good]
+
+    def _ranks(self, keep: Any, times: Any) -> tuple[Any, Any, Any]:
+        ranks = np.zeros(len(keep), np.int64)
+        if "click_rank" in self.starts:
+            parse_ranks(self.data, self.starts["click_rank"][keep], self.ends["click_rank"][keep], ranks)
+            self._reject("click rank is not a number from 1 on", keep[ranks < 0], "click_rank")
+        good = ranks >= 0
+        return ranks[good], keep[good], times[good]
+
+    def _drop_without_id(self, keep: Any, times: Any, ranks: Any) -> tuple[Any, Any, Any]:
+        role = "user" if "user" in self.starts else "session"
+        good = self.ends[role][keep] > self.starts[role][keep]
+        self._reject(f"no {role}", keep[~good])
+        return keep[good], times[good], ranks[good]
+
+    def _table(self, keep: Any, times: Any, ranks: Any) -> pa.Table:
+        named: dict[str, Any] = {"time": pa.array(times), "line": pa.array(keep + self.first)}
+        for role in self.starts:
+            if role in _MAKERS:
+                named[role] = _MAKERS[role](self, keep)
+        if "user" not in named:
+            named["user"] = named["session"]
+        self._clicks(named, keep, ranks)
+        return pa.table(named)
+
+    def _clicks(self, named: dict[str, Any], keep: Any, ranks: Any) -> None:
+        starts, ends = self.starts.get("click_doc"), self.ends.get("click_doc")
+        there = ranks > 0
+        if starts is not None and ends is not None:
+            there |= ends[keep] > starts[keep]
+            named["click_doc"] = short_lists(there, self.texts("click_doc", keep[there]))
+        if "click_rank" in self.starts or starts is not None:
+            named["click_rank"] = short_lists(there, pa.array(ranks[there], pa.int32()))
+
+    def texts(self, role: str, rows: Any) -> pa.Array:
+        return text_array(*gather(self.data, self.starts[role][rows], self.ends[role][rows]))
+
+    def numbers(self, role: str, rows: Any) -> pa.Array:
+        return pa.array(hash_all(self.data, self.starts[role][rows], self.ends[role][rows], self.log._key))
+
+
+def _entries(rows: _Rows, keep: Any) -> pa.Array:
+    texts = pl.Series(rows.texts("entry", keep))
+    codes = {text: entry_code(text) for text in texts.unique().to_list()}
+    return texts.replace_strict(codes, return_dtype=pl.UInt8).to_arrow()
+
+
+def _queries(rows: _Rows, keep: Any) -> pa.Array:
+    return canonical_queries(rows.data, rows.starts["query"][keep], rows.ends["query"][keep])
+
+
+def _results(rows: _Rows, keep: Any) -> pa.Array:
+    split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(rows.texts("results", keep)))
+    return split.cast(pa.list_(pa.string()))
+
+
+_MAKERS: dict[str, Any] = {
+    "user": lambda rows, keep: rows.numbers("user", keep),
+    "session": lambda rows, keep: rows.numbers("session", keep),
+    "query": _queries,
+    "entry": _entries,
+    "results": _results,
+    "topic": lambda rows, keep: rows.texts("topic", keep),
+}
+
+
+def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str], where: str) -> dict[str, int]:
+    for role in asked:
+        if role not in ROLES:
+            raise UnknownName("column of a log", role, ROLES, "--columns")
+    found = {role: names.index(name) for role, name in wanted.items() if name in names}
+    lost = [name for role, name in wanted.items() if role not in found and (role in NEEDED or role in asked)]
+    lost += [role for role in NEEDED if role not in wanted]
+    if lost or not ({"user", "session"} & set(found)):
+        what = ", ".join(lost) or "user or session"
+        raise DataError(
+            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name them with --columns, as in "
+            "--columns user=UID,time=TS,query=Q"
+        )
+    if len(set(found.values())) < len(found):
+        raise ConfigError("--columns: a column is named for two parts; each part needs a column of its own")
+    return found

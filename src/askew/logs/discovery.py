@@ -1,0 +1,138 @@
+"""Which other phrases name a group? Those that people put where group terms stand (appendix A of the GSQR paper).
+
+Every specialising reformulation is a template and a keyphrase: "hairstyles" -> "hairstyles for women over 50" is
+"hairstyles for [KEYPHRASE]" with "women over 50". Prepositions at the ends of the added block stay in the template. A
+keyphrase scores
+
+    S_k = sum over templates t of p(k|t) p(t|seed)
+
+with p(k|t) = n(t,k) / n(t) and p(t|seed) the share of t among the reformulations whose keyphrase is a seed: the share
+of k where group terms stand. A person decides which of the best are group terms, they join the seed, and so on.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from askew.core.errors import DataError, place
+from askew.core.lexicon import Lexicon
+from askew.logs.definition import canonical
+
+COLUMNS = ("keyphrase", "score", "n", "users", "decision")
+REFUSED = "no"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decided about a keyphrase: a group, ``no``, or nothing yet."""
+
+    keyphrase: str
+    decision: str
+    score: str = ""
+    n: str = ""
+    users: str = ""
+
+
+def count_templates(parts: pl.LazyFrame) -> pl.LazyFrame:
+    """How often each keyphrase was put into each template."""
+    return parts.group_by("template", "keyphrase").agg(n=pl.col("n").sum())
+
+
+def part_counts(templates: pl.DataFrame) -> pl.DataFrame:
+    """The counts of one part of a log."""
+    return templates.group_by("template", "keyphrase").agg(n=pl.len().cast(pl.Int64))
+
+
+def phrase_users(templates: pl.DataFrame) -> pl.DataFrame:
+    """How often, and by how many users, each keyphrase was added in one part of a log: no other part has its users."""
+    return templates.group_by("keyphrase").agg(
+        n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
+    )
+
+
+def score_keyphrases(counts: pl.LazyFrame, seed: Iterable[str]) -> pl.DataFrame:
+    """S_k of every keyphrase that shares a template with a seed, best first; seeds are among them."""
+    seeds = sorted(set(seed))
+    totals = counts.group_by("template").agg(total=pl.col("n").sum())
+    of_seed = counts.filter(pl.col("keyphrase").is_in(seeds)).group_by("template").agg(seeded=pl.col("n").sum())
+    scored = (
+        counts.join(of_seed, on="template")
+        .join(totals, on="template")
+        .with_columns(part=pl.col("n") / pl.col("total") * pl.col("seeded"))
+        .group_by("keyphrase")
+        .agg(score=pl.col("part").sum())
+        .collect()
+    )
+    # Only templates of seeds are left, and each has its seeds in it.
+    everything = of_seed.select(pl.col("seeded").sum()).collect().item() or 1
+    scored = scored.with_columns(score=pl.col("score") / everything, seed=pl.col("keyphrase").is_in(seeds))
+    return scored.sort("score", "keyphrase", descending=[True, False])
+
+
+def seeds_of(lexicon: Lexicon) -> list[str]:
+    """The terms of a lexicon as keyphrases."""
+    return sorted({canonical(term) for terms in lexicon.groups.values() for term in terms if not term.endswith("*")})
+
+
+def read_review(path: Path) -> list[Decision]:
+    """The file that a person has edited: TAB-separated, with a column ``keyphrase`` and a column ``decision``."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"review {path}: expected UTF-8 text; save the file as such") from None
+    except OSError as error:
+        raise DataError(f"review {path}: the file cannot be read ({error.strerror or error})") from None
+    rows = list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
+    head = rows[0] if rows else []
+    if not {"keyphrase", "decision"} <= set(head):
+        raise DataError(
+            f"{place(path, 1)}: expected the columns {', '.join(COLUMNS)}, found others; keep the first line"
+        )
+    decided = []
+    for line, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(head):
+            raise DataError(f"{place(path, line)}: expected {len(head)} columns, found {len(row)}")
+        values = dict(zip(head, (cell.strip() for cell in row), strict=True))
+        kept = {name: values.get(name, "") for name in COLUMNS}
+        decided.append(Decision(**(kept | {"keyphrase": canonical(kept["keyphrase"])})))
+    return decided
+
+
+def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
+    """The lexicon with the keyphrases that a person put into a group; a group that is new is added."""
+    groups = {group: list(terms) for group, terms in lexicon.groups.items()}
+    for one in decisions:
+        if one.decision and one.decision != REFUSED and one.keyphrase:
+            groups.setdefault(one.decision, []).append(one.keyphrase)
+    if {group: len(terms) for group, terms in groups.items()} == {g: len(t) for g, t in lexicon.groups.items()}:
+        return lexicon
+    return Lexicon(
+        f"{lexicon.name}+review", {group: tuple(terms) for group, terms in groups.items()}, lexicon.version,
+        lexicon.language, lexicon.source, lexicon.licence,
+    )  # fmt: skip
+
+
+def review_rows(candidates: pl.DataFrame, decisions: Sequence[Decision], most: int = 50) -> list[Decision]:
+    """What stands in the file next: what is decided, then the best that are neither seeds nor decided."""
+    kept = [one for one in decisions if one.decision]
+    known = {one.keyphrase for one in kept}
+    fresh = candidates.filter(~pl.col("seed") & ~pl.col("keyphrase").is_in(sorted(known))).head(most)
+    return kept + [
+        Decision(row["keyphrase"], "", f"{row['score']:.6f}", str(row["n"]), str(row["users"]))
+        for row in fresh.iter_rows(named=True)
+    ]
+
+
+def review_text(rows: Sequence[Decision]) -> str:
+    """The file as text. Keyphrases are canonical queries: there is no TAB and no line feed in them."""
+    lines = ["\t".join(COLUMNS)]
+    lines += ["\t".join([one.keyphrase, one.score, one.n, one.users, one.decision]) for one in rows]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""How far a query leans toward a group by its words alone, and whether that goes with the group people then add.
+
+A query is the mean of the vectors of its words; words without a vector are left out, and a query without any known word
+has no genderedness. Its genderedness is the cosine between that mean and a direction. The direction is the difference
+of one pair of words (``pair``: she - he), or the first principal component of ten pairs, each about its own centre
+(``pca``: Bolukbasi et al. 2016). Positive is toward the first group of the pairs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from askew.core.errors import DataError, UnknownName
+from askew.logs.definition import DATA
+from askew.logs.numbers import coin_p, spearman
+
+METHODS = ("pca", "pair")
+NEAR_ZERO = 0.05
+SIGNIFICANT = 0.05
+_AT_A_TIME = 50_000
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of words that differ by group; the first words belong to the first group."""
+
+    groups: tuple[str, str]
+    pairs: tuple[tuple[str, str], ...]
+
+
+def load_pairs(path: Path | None = None) -> Pairs:
+    """The published pairs for gender, or those of a TOML file with ``groups`` and ``pairs``."""
+    where = path or DATA / "gender-pairs.toml"
+    try:
+        data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
+        groups = tuple(map(str, data["groups"]))
+        pairs = tuple((str(one), str(two)) for one, two in data["pairs"])
+    except OSError as error:
+        raise DataError(f"pairs {where}: the file cannot be read ({error.strerror or error})") from None
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"pairs {where}: expected groups = ['a', 'b'] and pairs = [['x', 'y'], ...] in TOML") from None
+    if len(groups) != 2 or not pairs:
+        raise DataError(
+            f"pairs {where}: expected two groups and at least one pair, found {len(groups)} and {len(pairs)}"
+        )
+    return Pairs((groups[0], groups[1]), pairs)
+
+
+class Genderedness:
+    """A direction among word vectors."""
+
+    def __init__(self, words: Sequence[str], vectors: Matrix, pairs: Pairs, method: str = "pca") -> None:
+        if method not in METHODS:
+            raise UnknownName("direction", method, METHODS, "--direction")
+        self.groups, self.method = pairs.groups, method
+        self._vectors = vectors
+        self._places = pl.DataFrame({"word": list(words), "place": np.arange(len(words))})
+        place = dict(zip(words, range(len(words)), strict=True))
+        known = [(place[a], place[b]) for a, b in pairs.pairs if a in place and b in place]
+        self.pairs_known = len(known)
+        if not known:
+            raise DataError(
+                f"vectors: none of the {len(pairs.pairs)} pairs that define the direction is among the words"
+            )
+        self.direction = _direction(vectors, known, method, place)
+
+    def of(self, queries: pl.Series) -> pl.Series:
+        """The genderedness of each canonical query; null where no word of it is known."""
+        parts = [self._some(queries.slice(at, _AT_A_TIME)) for at in range(0, len(queries), _AT_A_TIME)]
+        return pl.concat(parts) if parts else pl.Series("genderedness", [], pl.Float64)
+
+    def _some(self, queries: pl.Series) -> pl.Series:
+        rows = pl.DataFrame({"row": np.arange(len(queries)), "word": queries}).with_columns(
+            pl.col("word").str.split(" ")
+        )
+        known = rows.explode("word").join(self._places, on="word")
+        sums = np.zeros((len(queries), self._vectors.shape[1]), np.float64)
+        np.add.at(sums, known["row"].to_numpy(), self._vectors[known["place"].to_numpy()])
+        lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+        # The mean has the direction of the sum.
+        values = np.where(lengths > 0, sums @ self.direction / np.where(lengths > 0, lengths, 1.0), np.nan)
+        return pl.Series("genderedness", values).fill_nan(None)
+
+
+def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str, place: dict[str, int]) -> Any:
+    ones = vectors[[a for a, _ in known]].astype(np.float64)
+    twos = vectors[[b for _, b in known]].astype(np.float64)
+    if method == "pair":
+        both = (place["she"], place["he"]) if "she" in place and "he" in place else known[0]
+        line = vectors[both[0]].astype(np.float64) - vectors[both[1]]
+    else:
+        centres = (ones + twos) / 2
+        line = np.linalg.svd(np.concatenate([ones - centres, twos - centres]), full_matrices=False)[2][0]
+        # A principal component has no sign of its own: it points to the first words.
+        line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
+    length = np.linalg.norm(line)
+    if not length > 0:
+        raise DataError("vectors: the words that define the direction have the same vector")
+    return line / length
+
+
+def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
+    """Each original query: its events for the two groups, their users, the share of the first, a test against 1/2."""
+    two = events.filter(pl.col("group").is_in(list(groups)))
+    # One query, one topic: the first that the log gives it.
+    topic = [pl.col("topic").first()] if "topic" in events.columns else []
+    table = two.group_by("original", maintain_order=True).agg(
+        *topic, n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64),
+        hits=(pl.col("group") == groups[0]).sum().cast(pl.Int64),
+    )  # fmt: skip
+    table = table.with_columns(share=pl.col("hits") / pl.col("n")).sort("n", "original", descending=[True, False])
+    p = np.atleast_1d(coin_p(table["hits"].to_numpy(), table["n"].to_numpy())) if table.height else np.zeros(0)
+    return table.with_columns(p=pl.Series(p, dtype=pl.Float64))
+
+
+def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.DataFrame:
+    """Spearman between the share of the first group and the genderedness, over queries: overall and per topic."""
+    known = queries.drop_nulls("genderedness")
+    parts = [("overall", known)]
+    if "topic" in known.columns:
+        sizes = (
+            known.group_by("topic")
+            .agg(n=pl.len())
+            .filter(pl.col("n") >= least_queries)
+            .sort("n", "topic", descending=[True, False])
+        )
+        parts += [(topic, known.filter(pl.col("topic") == topic)) for topic in sizes["topic"].to_list()]
+    rows = []
+    for name, part in parts:
+        found = spearman(part["share"].to_numpy(), part["genderedness"].to_numpy())
+        rows.append({"topic": name, "n": found.n, "rho": found.rho, "low": found.low, "high": found.high, "p": found.p})
+    return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
+
+
+def funnel_table(queries: pl.DataFrame) -> pl.DataFrame:
+    """Queries that are clearly not even in what is added nor in their words: the points of the funnel."""
+    return queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("genderedness").abs() > NEAR_ZERO))

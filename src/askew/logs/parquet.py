@@ -1,0 +1,65 @@
+"""Logs in Parquet: columns of any name, told by ``columns``; clicks, results and texts may be lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from askew.core.errors import DataError
+from askew.logs.events import Batch
+from askew.logs.tables import to_batch, wanted_columns
+
+# Rows with lists of results are large: a few of them fill a block.
+_ROWS = 1 << 15
+_SAMPLE = 2000
+
+
+class ParquetLog:
+    """Reads a few rows at a time."""
+
+    def __init__(self, path: Path, key: Any, columns: Mapping[str, str] | None = None) -> None:
+        self.where, self._key = str(path), key
+        try:
+            self._file = pq.ParquetFile(path)
+        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+            raise DataError(f"log {path}: not a whole Parquet file ({str(error).splitlines()[0]})") from None
+        self.roles = wanted_columns(list(self._file.schema_arrow.names), columns, self.where)
+
+    @property
+    def expected_bytes(self) -> int:
+        """About how much room the columns take unpacked, by their first rows."""
+        names = sorted(set(self.roles.values()))
+        first = next(self._file.iter_batches(_SAMPLE, columns=names), None)
+        return (
+            0 if first is None or not first.num_rows else first.nbytes * self._file.metadata.num_rows // first.num_rows
+        )
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """What the log has of each row."""
+        return frozenset(self.roles)
+
+    def blocks(self) -> Iterator[tuple[int, pa.Table]]:
+        """Rows, many at a time, each block with the number of its first."""
+        first = 1
+        names = sorted(set(self.roles.values()))
+        try:
+            for batch in self._file.iter_batches(_ROWS, columns=names):
+                yield first, pa.Table.from_batches([batch])
+                first += batch.num_rows
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(
+                f"log {self.where}: damaged at row {first} or after ({str(error).splitlines()[0]})"
+            ) from None
+
+    def parse(self, block: tuple[int, pa.Table]) -> Batch:
+        """The rows of a block as events."""
+        first, table = block
+        named = {role: table[name] for role, name in self.roles.items()}
+        named["line"] = pa.array(np.arange(first, first + table.num_rows))
+        return to_batch(pa.table(named), self._key, self.where)

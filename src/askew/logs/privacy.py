@@ -1,0 +1,72 @@
+"""Which texts of a log may be shown: none that few users typed, none about a person, none that guesses who they are.
+
+What is withheld is counted, and counts in every figure; it is only never printed or written.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import polars as pl
+
+from askew.core.errors import ConfigError
+from askew.core.lexicon import load_lexicon
+from askew.logs.definition import DATA, canonical
+
+RARE, NAME, SPECULATION = "few users", "a person's name", "speculation about identity"
+LEAST_USERS = 5
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A text is shown when at least ``least_users`` users typed it and no name or phrase of the lists is in it."""
+
+    least_users: int = LEAST_USERS
+
+    def __post_init__(self) -> None:
+        if self.least_users < 1:
+            raise ConfigError(f"--min-users: expected a number from 1 on, found {self.least_users}")
+
+    def reasons(self, texts: pl.Series, users: pl.Series) -> pl.Series:
+        """Why each text is withheld; null where it may be shown. A text that few typed is looked at no further."""
+        padded = pl.col("text").fill_null("").map_batches(lambda s: " " + s + " ", return_dtype=pl.String)
+        words = pl.col("text").str.split(" ")
+        frame = pl.DataFrame({"text": texts, "users": users})
+        named = words.list.eval(pl.element().str.replace(r"'s?$", "").is_in(list(first_names()))).list.any()
+        spoken = padded.str.contains_any([f" {phrase} " for phrase in speculation()])
+        return frame.select(
+            pl.when(pl.col("users") < self.least_users).then(pl.lit(RARE))
+            .when(named).then(pl.lit(NAME))
+            .when(spoken).then(pl.lit(SPECULATION))
+            .otherwise(None).alias("reason")
+        )["reason"]  # fmt: skip
+
+    def shown(self, frame: pl.DataFrame, columns: Sequence[str], what: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows all of whose texts may be shown (``users`` says how many typed them), and the others counted."""
+        reasons = pl.DataFrame({name: self.reasons(frame[name], frame["users"]) for name in columns})
+        reason = reasons.select(pl.coalesce(columns).alias("reason"))["reason"]
+        counted = (
+            pl.DataFrame({"reason": reason})
+            .drop_nulls()
+            .group_by("reason")
+            .agg(n=pl.len().cast(pl.Int64))
+            .sort("reason")
+        )
+        return frame.filter(reason.is_null()), counted.select(pl.lit(what).alias("what"), "reason", "n")
+
+
+@lru_cache(maxsize=1)
+def first_names() -> tuple[str, ...]:
+    """First names that make a query one about a person."""
+    names = load_lexicon(DATA.parent / "names" / "en.toml")
+    return tuple(sorted({canonical(name) for listed in names.groups.values() for name in listed}))
+
+
+@lru_cache(maxsize=1)
+def speculation() -> tuple[str, ...]:
+    """Phrases that make a query one about who a person is."""
+    data = tomllib.loads((DATA / "speculation-en.toml").read_text(encoding="utf-8"))
+    return tuple(sorted({canonical(phrase) for phrase in data["phrases"]}))

@@ -1,0 +1,316 @@
+"""Compiled loops over the bytes of a log: lines, columns, times, texts. No row becomes a Python object here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from askew.compiled import each, lowest_bit, mask_of_64
+
+# Why a line is left out; 0 is a good one.
+GOOD, COLUMNS, NUL, NOT_UTF8, BLANK = 0, 1, 2, 3, 4
+READ_AHEAD = 64
+
+_TAB, _LINE, _RETURN, _BLANK_BYTE = 9, 10, 13, 32
+_DAY = 86_400_000
+# A whole number of this size or more is milliseconds, a smaller one seconds: seconds reach it in the year 5138.
+_MILLISECONDS_FROM = 100_000_000_000
+
+
+def _special(builder: Any, block: Any) -> Any:
+    """Controls up to the carriage return, and bytes beyond ASCII: as signed numbers, everything below 14."""
+    return builder.icmp_signed("<", block, each(_RETURN + 1))
+
+
+_special_mask = mask_of_64(_special)
+_ONE = np.uint64(1)
+
+
+@njit(nogil=True, cache=True)
+def split_lines(data: Any, size: int, least: int, width: int, role_of: Any, starts: Any, ends: Any, why: Any) -> int:
+    """Find the wanted columns of every line; returns how many lines there are.
+
+    ``role_of`` says for each column which row of ``starts`` and ``ends`` it fills, or -1. A line may lack its last
+    columns, down to ``least`` of them; they are empty. The text of ``size`` bytes ends with a line feed, and ``data``
+    goes on for READ_AHEAD bytes after it: 64 are looked at together, and only those that matter one by one.
+    """
+    line, column, begin, first = 0, 0, 0, 0
+    high, nul = False, False
+    for block in range(0, size, 64):
+        marks = _special_mask(data, block)
+        while marks != 0:
+            at: Any = block + np.int64(lowest_bit(marks))
+            marks &= marks - _ONE
+            if at >= size:
+                break
+            byte = data[at]
+            high |= byte >= 128
+            nul |= byte == 0
+            if byte not in (_TAB, _LINE):
+                continue
+            end = at - 1 if byte == _LINE and at > begin and data[at - 1] == _RETURN else at
+            if column < width and role_of[column] >= 0:
+                starts[role_of[column], line] = begin
+                ends[role_of[column], line] = end
+            column += 1
+            begin = at + 1
+            if byte == _LINE:
+                why[line] = _reason(data, first, end, column, least, width, high, nul)
+                for missing in range(column, width):
+                    if role_of[missing] >= 0:
+                        starts[role_of[missing], line] = end
+                        ends[role_of[missing], line] = end
+                line += 1
+                column, first, high, nul = 0, at + 1, False, False
+    return line
+
+
+@njit(nogil=True, cache=True)
+def _reason(data: Any, first: int, end: int, column: int, least: int, width: int, high: bool, nul: bool) -> int:
+    if nul:
+        return NUL
+    if high and not is_utf8(data, first, end):
+        return NOT_UTF8
+    if column == 1 and _is_blank(data, first, end):
+        return BLANK
+    return GOOD if least <= column <= width else COLUMNS
+
+
+@njit(nogil=True, cache=True)
+def _is_blank(data: Any, start: int, end: int) -> bool:
+    for at in range(start, end):  # noqa: SIM110 - the compiler wants a plain loop
+        if data[at] > _BLANK_BYTE:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def is_utf8(data: Any, start: int, end: int) -> bool:
+    """Whether these bytes are UTF-8: no overlong forms, no halves of characters, nothing beyond Unicode."""
+    at = start
+    while at < end:
+        first = data[at]
+        if first < 0x80:
+            at += 1
+            continue
+        size = 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4 if 0xF0 <= first < 0xF5 else 0
+        if size == 0 or at + size > end:
+            return False
+        for i in range(1, size):
+            if data[at + i] & 0xC0 != 0x80:
+                return False
+        second = data[at + 1]
+        if (
+            (first == 0xE0 and second < 0xA0) or (first == 0xED and second >= 0xA0)
+            or (first == 0xF0 and second < 0x90) or (first == 0xF4 and second >= 0x90)
+        ):  # fmt: skip
+            return False
+        at += size
+    return True
+
+
+@njit(nogil=True, cache=True)
+def texts_fault(data: Any, offsets: Any, faults: Any) -> None:
+    """For texts of a column: mark those with a NUL byte or with bytes that are not UTF-8."""
+    for row in range(len(offsets) - 1):
+        high = False
+        for at in range(offsets[row], offsets[row + 1]):
+            if data[at] == 0:
+                faults[row] = NUL
+            high |= data[at] >= 0x80
+        if high and faults[row] == GOOD and not is_utf8(data, offsets[row], offsets[row + 1]):
+            faults[row] = NOT_UTF8
+
+
+@njit(nogil=True, cache=True)
+def _digits(data: Any, start: int, count: int, end: int) -> Any:
+    """A number of exactly so many digits, or -1."""
+    if start + count > end:
+        return -1
+    value: Any = 0
+    for at in range(start, start + count):
+        digit = np.int64(data[at]) - 48
+        if digit < 0 or digit > 9:
+            return -1
+        value = value * 10 + digit
+    return value
+
+
+@njit(nogil=True, cache=True)
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar; the year is counted from March, so that February ends it."""
+    if month <= 2:
+        year -= 1
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
+
+
+@njit(nogil=True, cache=True)
+def _month_length(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in {4, 6, 9, 11} else 31
+
+
+@njit(nogil=True, cache=True)
+def _fraction(data: Any, at: int, end: int) -> Any:
+    """Milliseconds after a decimal point, and where the digits end; -1 when there are none."""
+    value: Any = 0
+    scale, first = 100, at
+    while at < end and 48 <= data[at] <= 57:
+        value += (np.int64(data[at]) - 48) * scale
+        scale //= 10
+        at += 1
+    return (value, at) if at > first else (-1, at)
+
+
+@njit(nogil=True, cache=True)
+def _zone(data: Any, at: int, end: int) -> Any:
+    """The offset of a time zone in milliseconds, and whether what stands there is one."""
+    if at == end or (at + 1 == end and (data[at] == 90 or data[at] == 122)):
+        return 0, True
+    if data[at] != 43 and data[at] != 45:
+        return 0, False
+    hours = _digits(data, at + 1, 2, end)
+    colon = at + 3 < end and data[at + 3] == 58
+    rest = at + 4 if colon else at + 3
+    minutes = 0 if rest == end and not colon else _digits(data, rest, 2, end)
+    whole = rest == end or rest + 2 == end
+    if hours < 0 or minutes < 0 or hours > 15 or minutes > 59 or not whole:
+        return 0, False
+    offset = (hours * 60 + minutes) * 60_000
+    return (offset if data[at] == 43 else -offset), True
+
+
+@njit(nogil=True, cache=True)
+def parse_time(data: Any, start: int, end: int) -> Any:
+    """Milliseconds since 1970, and whether the text is a time."""
+    year, month, day = _digits(data, start, 4, end), _digits(data, start + 5, 2, end), _digits(data, start + 8, 2, end)
+    if year < 0 or month < 0 or day < 0 or data[start + 4] != 45 or data[start + 7] != 45:
+        return _number_of_seconds(data, start, end)
+    hour, minute = _digits(data, start + 11, 2, end), _digits(data, start + 14, 2, end)
+    second = _digits(data, start + 17, 2, end)
+    if hour < 0 or minute < 0 or second < 0 or data[start + 13] != 58 or data[start + 16] != 58:
+        return 0, False
+    if (data[start + 10] != 32 and data[start + 10] != 84) or hour > 23 or minute > 59 or second > 60:
+        return 0, False
+    if month < 1 or month > 12 or day < 1 or day > _month_length(year, month):
+        return 0, False
+    at, part = start + 19, 0
+    if at < end and data[at] == 46:
+        part, at = _fraction(data, at + 1, end)
+    offset, good = _zone(data, at, end)
+    time = _days(year, month, day) * _DAY + ((hour * 60 + minute) * 60 + second) * 1000 + part - offset
+    return time, good and part >= 0
+
+
+@njit(nogil=True, cache=True)
+def _number_of_seconds(data: Any, start: int, end: int) -> Any:
+    """Seconds with or without a fraction, or milliseconds where the number is too large for seconds."""
+    value: Any = 0
+    at = start
+    while at < end and 48 <= data[at] <= 57 and at - start < 16:
+        value = value * 10 + np.int64(data[at]) - 48
+        at += 1
+    if at == start:
+        return 0, False
+    if at == end:
+        return (value if value >= _MILLISECONDS_FROM else value * 1000), True
+    if data[at] != 46 or value >= _MILLISECONDS_FROM:
+        return 0, False
+    part, at = _fraction(data, at + 1, end)
+    return value * 1000 + max(part, 0), part >= 0 and at == end
+
+
+@njit(nogil=True, cache=True)
+def parse_times(data: Any, starts: Any, ends: Any, times: Any, good: Any) -> None:
+    """The time of each row, and whether it is one. Blanks around it do not matter."""
+    for row in range(len(starts)):
+        start, end = starts[row], ends[row]
+        while start < end and data[start] == _BLANK_BYTE:
+            start += 1
+        while end > start and data[end - 1] == _BLANK_BYTE:
+            end -= 1
+        times[row], good[row] = parse_time(data, start, end)
+
+
+@njit(nogil=True, cache=True)
+def parse_ranks(data: Any, starts: Any, ends: Any, ranks: Any) -> None:
+    """A whole number from 1 on for each row: 0 where nothing stands, -1 where something else does."""
+    for row in range(len(starts)):
+        size = ends[row] - starts[row]
+        value = 0 if size == 0 else _digits(data, starts[row], min(size, 9), ends[row])
+        ranks[row] = -1 if size > 9 or (size > 0 and value < 1) else value
+
+
+@njit(nogil=True, cache=True)
+def gather(data: Any, starts: Any, ends: Any) -> Any:
+    """The pieces of a text, one after the other, and where each begins."""
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    for row in range(len(starts)):
+        offsets[row + 1] = offsets[row] + ends[row] - starts[row]
+    out = np.empty(offsets[-1], np.uint8)
+    for row in range(len(starts)):
+        at = offsets[row]
+        for i in range(ends[row] - starts[row]):
+            out[at + i] = data[starts[row] + i]
+    return out, offsets
+
+
+@njit(nogil=True, cache=True)
+def beyond_ascii(data: Any, starts: Any, ends: Any) -> Any:
+    """Which pieces have a byte beyond ASCII."""
+    found = np.zeros(len(starts), np.bool_)
+    for row in range(len(starts)):
+        for at in range(starts[row], ends[row]):
+            if data[at] >= 0x80:
+                found[row] = True
+                break
+    return found
+
+
+@njit(nogil=True, cache=True)
+def write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
+    """The terms of each piece with one blank between them (see ``definition.terms``), and where each begins.
+
+    Pieces with characters beyond ASCII are in lower case already; ``stripped`` marks the bytes taken off the ends.
+    """
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    room = 0
+    for row in range(len(starts)):
+        room += ends[row] - starts[row]
+    out = np.empty(room, np.uint8)
+    at = 0
+    for row in range(len(starts)):
+        begin, here, stop = at, starts[row], ends[row]
+        while here < stop:
+            while here < stop and (data[here] <= _BLANK_BYTE or data[here] == 127):
+                here += 1
+            first = here
+            while here < stop and data[here] > _BLANK_BYTE and data[here] != 127:
+                here += 1
+            at = _write_term(data, first, here, stripped, out, begin, at)
+        offsets[row + 1] = at
+    return out[:at], offsets
+
+
+@njit(nogil=True, cache=True)
+def _write_term(data: Any, first: int, last: int, stripped: Any, out: Any, begin: int, at: int) -> int:
+    while first < last and stripped[data[first]]:
+        first += 1
+    while last > first and stripped[data[last - 1]]:
+        last -= 1
+    said, mark = False, at
+    if first < last and at > begin:
+        out[at] = _BLANK_BYTE
+        at += 1
+    for i in range(first, last):
+        byte = data[i]
+        if 65 <= byte <= 90:
+            byte += 32
+        said |= 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
+        out[at] = byte
+        at += 1
+    return at if said else mark

@@ -1,0 +1,179 @@
+"""Logs that come as columns (Parquet, or what was read from JSON or XML) brought to the one form of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.core.errors import DataError, UnknownName, place
+from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed
+from askew.logs.events import COLUMNS, Batch, Rejected, entry_code, shape
+from askew.logs.scan import NOT_UTF8, NUL, parse_times
+
+_FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
+_TEXTS = ("query", "topic", "click_doc", "results", "texts")
+_MILLISECONDS_FROM = 100_000_000_000
+
+
+def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str) -> dict[str, str]:
+    """Which column plays which part: those asked for, and those that are called as the part is."""
+    roles = [role for role in COLUMNS if role != "line"]
+    for role, name in (asked or {}).items():
+        if role not in roles:
+            raise UnknownName("column of a log", role, roles, "--columns")
+        if name not in names:
+            raise DataError(f"{where}: --columns names {name!r} as the {role}, but there is no such column")
+    found = {role: (asked or {}).get(role, role) for role in roles if role in (asked or {}) or role in names}
+    lost = [role for role in ("time", "query") if role not in found]
+    if lost or not ({"user", "session"} & set(found)):
+        what = ", ".join(lost) or "user or session"
+        raise DataError(
+            f"{where}: expected a column {what}, found {len(names)} columns; name them with --columns, as in "
+            "--columns user=UID,time=TS,query=Q"
+        )
+    return found
+
+
+def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> Batch:
+    """Rows with columns of COLUMNS, in any fitting types, as events; ``line`` says where each row stands."""
+    rejected = Rejected()
+    columns = {name: raw[name].combine_chunks() for name in raw.column_names}
+    good = np.ones(raw.num_rows, np.bool_)
+    lines = columns["line"].to_numpy(zero_copy_only=False)
+
+    def reject(reason: str, rows: Any, shown: pa.Array | None = None) -> None:
+        bad = np.flatnonzero(rows & good)
+        examples = (_example(where, unit, int(lines[i]), shown, int(i)) for i in bad[:3])
+        rejected.add(reason, len(bad), examples)
+        good[bad] = False
+
+    faults = np.zeros(raw.num_rows, np.uint8)
+    for name in _TEXTS:
+        if name in columns:
+            columns[name] = _as_texts(columns[name], name, where)
+            np.maximum(faults, _faults(columns[name]), out=faults)
+    for code, reason in _FAULTS.items():
+        reject(reason, faults == code)
+    times, is_time = _times(columns["time"], where)
+    reject("unparseable time", ~is_time, columns["time"] if _is_text(columns["time"].type) else None)
+    for name in ("user", "session"):
+        if name in columns:
+            columns[name] = columns[name].cast(pa.string())
+            reject(f"no {name}", pc.equal(pc.binary_length(columns[name].fill_null("")), 0).to_numpy(False))
+    if "click_rank" in columns:
+        columns["click_rank"], odd = _ranks(columns["click_rank"], where)
+        reject("click rank is not a number from 1 on", odd)
+    keep = pa.array(np.flatnonzero(good))
+    table = _events({name: column.take(keep) for name, column in columns.items()}, times[good], key)
+    return Batch(drop_without_terms(table, rejected, where), raw.num_rows, rejected)
+
+
+def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
+    named: dict[str, Any] = {"time": pa.array(times), "line": columns["line"].cast(pa.int64())}
+    for name in ("user", "session"):
+        if name in columns:
+            named[name] = pa.array(hashed(columns[name], key))
+    named.setdefault("user", named.get("session"))
+    named["query"] = canonical_column(columns["query"])
+    if "entry" in columns:
+        named["entry"] = _entries(columns["entry"])
+    for name in ("click_rank", "click_doc", "results", "texts", "topic"):
+        if name in columns:
+            named[name] = columns[name]
+    _complete_clicks(named)
+    return pa.table(named)
+
+
+def _complete_clicks(named: dict[str, Any]) -> None:
+    """A click known by its document alone has the rank of that document on the page, or 0 where it is not there."""
+    if "click_doc" not in named or "click_rank" in named:
+        return
+    lists = named["click_doc"]
+    ranks = pa.array(np.zeros(len(lists.flatten()), np.int32))
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
+    named["click_rank"] = pa.ListArray.from_arrays(pa.array(offsets), ranks)
+
+
+def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int) -> str:
+    at = place(where, line) if unit == "line" else f"{where}, {unit} {line}"
+    return at if shown is None else f"{at}: {shape(str(shown[row].as_py()))}"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
+    """A column of texts, or of lists of texts where the part is a list; a single value is a list of one."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    lists = pa.types.is_list(COLUMNS[name])
+    if lists and not _is_list(column.type):
+        texts = column.cast(pa.string())
+        there = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
+        offsets = np.zeros(len(texts) + 1, np.int32)
+        np.cumsum(there.to_numpy(zero_copy_only=False), out=offsets[1:])
+        return pa.ListArray.from_arrays(pa.array(offsets), texts.filter(there))
+    if _is_list(column.type) and not lists:
+        raise DataError(f"{where}: the {name} is a list in each row; expected one text")
+    return column.cast(COLUMNS[name])
+
+
+def _faults(column: pa.Array) -> Any:
+    if not _is_list(column.type):
+        return faults_of(column)
+    inner = faults_of(column.flatten())
+    rows = np.zeros(len(column), np.uint8)
+    np.maximum.at(rows, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), inner)
+    return rows
+
+
+def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
+    """Milliseconds, and whether there is a time."""
+    kind = column.type
+    if _is_text(kind):
+        data, offsets = bytes_of(column)
+        times, good = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
+        parse_times(data, offsets[:-1], offsets[1:], times, good)
+        return times, good
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).fill_null(0).to_numpy(), there
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise DataError(f"{where}: expected times as timestamps, texts or numbers, found {kind}")
+    values = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    there = there & np.isfinite(values) & (np.abs(values) < 1e16)
+    values = np.where(there, values, 0.0)
+    return np.where(np.abs(values) >= _MILLISECONDS_FROM, values, values * 1000).astype(np.int64), there
+
+
+def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
+    """Lists of ranks, and which rows have one that is none."""
+    if not _is_list(column.type):
+        there = column.is_valid()
+        offsets = np.zeros(len(column) + 1, np.int32)
+        np.cumsum(there.to_numpy(zero_copy_only=False), out=offsets[1:])
+        column = pa.ListArray.from_arrays(pa.array(offsets), column.filter(there))
+    if not pa.types.is_integer(column.type.value_type):
+        raise DataError(f"{where}: expected click ranks as whole numbers, found {column.type.value_type}")
+    column = column.cast(COLUMNS["click_rank"])
+    wrong = pc.less(column.flatten(), 1).fill_null(True).to_numpy(zero_copy_only=False)
+    odd = np.zeros(len(column), np.bool_)
+    np.logical_or.at(odd, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), wrong)
+    return column, odd
+
+
+def _entries(column: pa.Array) -> pa.Array:
+    texts = column.cast(pa.string()).fill_null("")
+    encoded = texts.dictionary_encode()
+    codes = pa.array([entry_code(text) for text in encoded.dictionary.to_pylist()], pa.uint8())
+    return codes.take(encoded.indices)

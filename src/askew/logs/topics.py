@@ -1,0 +1,190 @@
+"""The topic of a query by words that point to it: light, fast, and blind to all it has no word for.
+
+The topic with the most of its words in the query is taken, the one named first where two have as many; a query with
+none of the words is ``other``. There is no notion of meaning in it: "apple pie" counts as technology where "apple" is a
+word of technology only. A column of the log, or a trained classifier, is better where there is one.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numba import njit
+
+from askew.core.errors import DataError
+from askew.logs.columns import bytes_of
+from askew.logs.definition import DATA, canonical
+from askew.logs.numbers import Estimate, ratio_of, share, spearman
+from askew.logs.termtable import build_table, find
+
+OTHER = "other"
+_BLANK = 32
+
+
+@dataclass(frozen=True)
+class SeedWords:
+    """Topics with the words that point to them, in order."""
+
+    words: Mapping[str, Sequence[str]]
+    name: str = "topics"
+
+    def __post_init__(self) -> None:
+        values: dict[str, int] = {}
+        for number, listed in enumerate(self.words.values()):
+            for word in map(canonical, listed):
+                # A word of several topics points to the first of them.
+                values.setdefault(word, number)
+        object.__setattr__(self, "_table", build_table({word: v for word, v in values.items() if word}))
+
+    def topics(self, queries: pa.Array) -> pa.Array:
+        """The topic of each canonical query."""
+        data, offsets = bytes_of(queries)
+        table: Any = self.__dict__["_table"]
+        found = _classify(
+            data, offsets, len(self.words), table.slots, table.texts, table.bounds, table.values, table.is_prefix,
+            table.longest,
+        )  # fmt: skip
+        return pa.array([*self.words, OTHER]).take(pa.array(found))
+
+
+def load_topics(path: Path | None = None) -> SeedWords:
+    """The shipped topics, or those of a TOML file with a table [topics] of lists of words."""
+    where = path or DATA / "topics-en.toml"
+    try:
+        data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"topics {where}: the file cannot be read ({error.strerror or error})") from None
+    except (UnicodeDecodeError, ValueError) as error:
+        raise DataError(f"topics {where}: not valid TOML in UTF-8 ({str(error).splitlines()[0]})") from None
+    found = data.get("topics")
+    good = isinstance(found, dict) and found and all(
+        isinstance(words, list) and words and all(isinstance(word, str) for word in words) for words in found.values()
+    )  # fmt: skip
+    if not good or not isinstance(found, dict):
+        raise DataError(f"topics {where}: expected a table [topics] with lists of words, such as health = ['doctor']")
+    return SeedWords(found, str(data.get("name", where.stem)))
+
+
+@njit(nogil=True, cache=True)
+def _classify(
+    data: Any, offsets: Any, topics: int, slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, longest: int
+) -> Any:
+    found = np.empty(len(offsets) - 1, np.int64)
+    hits = np.zeros(topics + 1, np.int64)
+    ends = np.empty(longest, np.int64)
+    for row in range(len(offsets) - 1):
+        hits[:] = 0
+        at, stop = offsets[row], offsets[row + 1]
+        while at < stop:
+            words, end = 0, at
+            while words < longest and end <= stop:
+                while end < stop and data[end] != _BLANK:
+                    end += 1
+                ends[words] = end
+                words += 1
+                end += 1
+            following = ends[0] + 1
+            for size in range(words, 0, -1):
+                entry = find(data, at, ends[size - 1], False, slots, texts, bounds, is_prefix)
+                if entry >= 0:
+                    hits[values[entry]] += 1
+                    following = ends[size - 1] + 1
+                    break
+            at = following
+        best = topics
+        for topic in range(topics):
+            if hits[topic] > hits[best]:
+                best = topic
+        found[row] = best
+    return found
+
+
+def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[str]) -> pl.DataFrame:
+    """Per topic: its share of the log and of the reformulations, the rate between them, % recommended, % per group.
+
+    The rate is relative: 1 is a topic with as many reformulations as its searches would have on average.
+    """
+    searches = sum(log.values())
+    rows = []
+    for topic in sorted(log, key=lambda name: (-log[name], name)):
+        here = events.filter(pl.col("topic") == topic)
+        row: dict[str, Any] = {
+            "topic": topic,
+            "searches": log[topic],
+            "log_share": log[topic] / searches,
+            "n": here.height,
+        }
+        row |= _spread("rate", _rate(events, topic, log[topic], searches))
+        if "entry" in events.columns:
+            row |= _spread("recommended", _known_share(here, "entry", "recommended"))
+        for group in groups:
+            row |= _spread(f"share_{group}", share((here["group"] == group).to_numpy(), here["user"].to_numpy()))
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None).sort(
+        "rate", descending=True, nulls_last=True, maintain_order=True
+    )
+
+
+def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estimate:
+    """Share among the reformulations over share in the log; both count with their uncertainty."""
+    found = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
+    if not searches or not found.n or found.value == 0:
+        high = found.high / (searches / total) if searches and found.n else float("nan")
+        return Estimate(0.0 if found.n else float("nan"), 0.0 if found.n else float("nan"), high, found.n)
+    half = max(found.value - found.low, found.high - found.value) / (1.959963984540054 * found.value)
+    return ratio_of(found.value / (searches / total), half**2 + 1 / searches - 1 / total, found.n)
+
+
+def _known_share(events: pl.DataFrame, column: str, value: str) -> Estimate:
+    """The share of a value among the events where the log says something."""
+    said = events.filter(pl.col(column) != "")
+    return share((said[column] == value).to_numpy(), said["user"].to_numpy())
+
+
+def _spread(name: str, found: Estimate) -> dict[str, float | None]:
+    def plain(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    return {name: plain(found.value), f"{name}_low": plain(found.low), f"{name}_high": plain(found.high)}
+
+
+def topic_correlations(table: pl.DataFrame) -> pl.DataFrame:
+    """Spearman between the columns of a topic table: does a topic with more reformulations have more of something?"""
+    names = [name for name in table.columns if name in ("rate", "recommended") or name.startswith("share_")]
+    names = [name for name in names if not name.endswith(("_low", "_high"))]
+    # Of two groups one share tells both.
+    names = names[:-1] if sum(name.startswith("share_") for name in names) == 2 else names
+    rows = []
+    for number, one in enumerate(names):
+        for two in names[number + 1 :]:
+            both = table.select(one, two).drop_nulls()
+            found = spearman(both[one].to_numpy(), both[two].to_numpy())
+            rows.append(
+                {
+                    "one": one,
+                    "two": two,
+                    "n": found.n,
+                    "rho": found.rho,
+                    "low": found.low,
+                    "high": found.high,
+                    "p": found.p,
+                }
+            )
+    schema = {
+        "one": pl.String,
+        "two": pl.String,
+        "n": pl.Int64,
+        "rho": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "p": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema).fill_nan(None)

@@ -1,0 +1,99 @@
+"""The XML of the TREC session tracks: sessions, their queries with times, results and clicks.
+
+A session is all that is known of a user, unless it names one (2014). Times are seconds from the start of the session,
+and the last query of a session may have no results (it is the one that systems were asked to answer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError
+from askew.logs.events import Batch
+from askew.logs.tables import to_batch
+
+_SCHEMA = pa.schema(
+    [
+        ("user", pa.string()), ("session", pa.string()), ("time", pa.string()), ("query", pa.string()),
+        ("click_rank", pa.list_(pa.int32())), ("click_doc", pa.list_(pa.string())),
+        ("results", pa.list_(pa.string())), ("texts", pa.list_(pa.string())), ("topic", pa.string()),
+        ("line", pa.int64()),
+    ]
+)  # fmt: skip
+_SESSIONS = 500
+
+
+class TrecSessionLog:
+    """Reads a few sessions at a time."""
+
+    columns = frozenset(_SCHEMA.names) - {"line"}
+
+    def __init__(self, blocks: Iterable[bytes], key: Any, where: str, columns: Mapping[str, str] | None = None) -> None:
+        if columns:
+            raise ConfigError(
+                "--columns: a TREC session log has fixed fields; columns are named for tsv and parquet only"
+            )
+        self._blocks, self._key, self.where = blocks, key, where
+
+    def blocks(self) -> Iterator[list[dict[str, Any]]]:
+        """The queries of some sessions."""
+        rows: list[dict[str, Any]] = []
+        number = 0
+        for sessions, session in enumerate(self._sessions(), start=1):
+            for query in session.iter():
+                if query.tag in ("interaction", "currentquery"):
+                    number += 1
+                    rows.append(_row(session, query, number))
+            session.clear()
+            if sessions % _SESSIONS == 0:
+                yield rows
+                rows = []
+        if rows:
+            yield rows
+        elif not number:
+            raise DataError(f"log {self.where}: expected <session> elements with queries, found none")
+
+    def _sessions(self) -> Iterator[Element]:
+        parser: Any = XMLPullParser(events=("start", "end"))
+        root: Any = None
+        try:
+            for block in self._blocks:
+                parser.feed(block)
+                for event, element in parser.read_events():
+                    root = element if root is None else root
+                    if event == "end" and element.tag == "session":
+                        yield element
+                        if element is not root:
+                            root.clear()
+            parser.close()
+        except ParseError as error:
+            line, column = error.position
+            raise DataError(f"log {self.where}:{line}: not well-formed XML at column {column}") from None
+
+    def parse(self, block: list[dict[str, Any]]) -> Batch:
+        """The queries of some sessions as events."""
+        return to_batch(pa.Table.from_pylist(block, schema=_SCHEMA), self._key, self.where, "query")
+
+
+def _row(session: Element, query: Element, number: int) -> dict[str, Any]:
+    results = query.findall("results/result")
+    urls = {one.get("rank", ""): one.findtext("url", "").strip() for one in results}
+    ranks = [one.text.strip() for one in query.iterfind("clicked/click/rank") if one.text]
+    topic = session.find("topic")
+    name = session.get("num", "")
+    return {
+        "user": session.get("userid") or name,
+        "session": name,
+        "time": query.get("starttime", ""),
+        "query": query.findtext("query", ""),
+        "click_rank": [int(rank) if rank.isdecimal() and len(rank) < 9 else 0 for rank in ranks],
+        "click_doc": [urls.get(rank, "") for rank in ranks],
+        "results": list(urls.values()),
+        "texts": [f"{one.findtext('title', '')} {one.findtext('snippet', '')}" for one in results],
+        "topic": "" if topic is None else topic.get("num", ""),
+        "line": number,
+    }

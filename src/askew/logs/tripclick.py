@@ -1,0 +1,134 @@
+"""The TripClick log (Rekabsaz et al. 2021): JSON Lines, a record for each click.
+
+Fields read: DateCreated (``/Date(milliseconds)/``), SessionId, Keywords, DocumentId (the clicked document) and
+Documents (those shown). There are no users: a session stands for one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as paj
+
+from askew.core.errors import ConfigError, place
+from askew.logs.events import Batch, Rejected
+from askew.logs.tables import to_batch
+
+_SCHEMA = pa.schema(
+    [
+        ("DateCreated", pa.string()),
+        ("SessionId", pa.string()),
+        ("Keywords", pa.string()),
+        ("DocumentId", pa.int64()),
+        ("Documents", pa.list_(pa.int64())),
+    ]
+)
+_NOT_JSON = "not a JSON record"
+
+
+class TripClickLog:
+    """Reads blocks of whole lines."""
+
+    columns = frozenset({"session", "time", "query", "click_doc", "click_rank", "results"})
+
+    def __init__(
+        self, blocks: Iterable[tuple[int, bytes]], key: Any, where: str, columns: Mapping[str, str] | None = None
+    ) -> None:
+        if columns:
+            raise ConfigError("--columns: a TripClick log has fixed fields; columns are named for tsv and parquet only")
+        self._blocks, self._key, self.where = blocks, key, where
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Lines, many at a time, each block with the number of its first."""
+        yield from self._blocks
+
+    def parse(self, block: tuple[int, bytes]) -> Batch:
+        """The records of some lines."""
+        first, text = block
+        rejected = Rejected()
+        table, lines = _fast(text), None
+        if table is None:
+            table, lines = self._carefully(first, text, rejected)
+        numbers = np.arange(first, first + table.num_rows) if lines is None else np.array(lines, np.int64)
+        batch = to_batch(_roles(table, numbers), self._key, self.where, "line")
+        rejected.merge(batch.rejected)
+        return Batch(batch.table, batch.rows + rejected.counts[_NOT_JSON], rejected)
+
+    def _carefully(self, first: int, text: bytes, rejected: Rejected) -> tuple[pa.Table, list[int]]:
+        """Line by line, where the columnar reader has met something odd."""
+        rows, lines = [], []
+        for number, line in enumerate(text.split(b"\n"), start=first):
+            if not line.strip():
+                continue
+            row = _record(line)
+            if row is None:
+                rejected.add(_NOT_JSON, 1, [place(self.where, number)])
+            else:
+                rows.append(row)
+                lines.append(number)
+        return pa.Table.from_pylist(rows, schema=_TEXT_SCHEMA), lines
+
+
+_TEXT_SCHEMA = pa.schema(
+    [(f.name, pa.list_(pa.string()) if f.name == "Documents" else pa.string()) for f in _SCHEMA]
+)  # fmt: skip
+
+
+def _fast(text: bytes) -> pa.Table | None:
+    """All records of a block together; None when one of them is not as the others, or a line is blank."""
+    if b"\n\n" in text or b"\0" in text or not text.strip():
+        return None
+    options = paj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
+    try:
+        table = paj.read_json(io.BytesIO(text), paj.ReadOptions(use_threads=False, block_size=len(text) + 1), options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    lines = text.count(b"\n") + (not text.endswith(b"\n"))
+    return table if table.num_rows == lines else None
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("Documents", []), list | None):
+        return None
+    row: dict[str, Any] = {}
+    for name in _SCHEMA.names:
+        value = found.get(name)
+        if name == "Documents":
+            row[name] = [_plain(one) for one in value or []]
+        else:
+            row[name] = None if value is None else _plain(value)
+    return row
+
+
+def _plain(value: object) -> str:
+    # Half of a character, which JSON can spell, has no bytes; it stays visible as a mark that is not one.
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _roles(table: pa.Table, lines: Any) -> pa.Table:
+    stamp = pc.extract_regex(table["DateCreated"].fill_null(""), r"^/Date\((?P<ms>[0-9]{1,15})(?:[+-][0-9]{4})?\)/$")
+    ms = pc.struct_field(stamp, "ms")
+    clicked = table["DocumentId"].cast(pa.string())
+    # A record without a click has the document 0, or none.
+    there = pc.and_(pc.is_valid(clicked), pc.not_equal(clicked.fill_null("0"), "0"))
+    results = table["Documents"].cast(pa.list_(pa.string()))
+    return pa.table(
+        {
+            "session": table["SessionId"],
+            "time": pc.cast(ms, pa.int64()).cast(pa.timestamp("ms")),
+            "query": table["Keywords"],
+            "click_doc": pc.if_else(there, clicked, None),
+            "results": results,
+            "line": pa.array(lines),
+        }
+    )

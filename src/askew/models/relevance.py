@@ -1,0 +1,148 @@
+"""How relevant a document is to a query, by a linear head on an encoder whose weights stay as they are.
+
+``joint``  the query and the document as one sequence, and the vector of its first token: what was published for BERT,
+           which has learned from pairs of texts. An encoder of single texts has not: it knows little of relevance here.
+``apart``  the query and the document each by itself: the products of their numbers, and the cosine. A linear head on
+           these can weigh what two texts share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.fingerprint import fingerprint
+from askew.models.encode import LOADING
+from askew.models.find import cannot_load, identify, locate, need
+
+Vectors = npt.NDArray[np.float32]
+LAYOUTS = ("joint", "apart")
+MOST_TOKENS = 256
+FILE = "head.json"
+_BATCH = 64
+
+
+def encode_pairs(
+    queries: Sequence[str], documents: Sequence[str], model: str, layout: str, cache: Path | None = None,
+    device: str = "cpu",
+) -> Vectors:  # fmt: skip
+    """One row for each query and its document. ``cache`` is a folder that keeps what was encoded."""
+    if layout not in LAYOUTS:
+        raise ConfigError(f"adapter: expected the layout {' or '.join(LAYOUTS)}, found {layout!r}")
+    key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
+    file = cache / f"{layout}-{key}.npy" if cache is not None else None
+    if file is not None and file.is_file():
+        kept: Vectors = np.load(file, allow_pickle=False)
+        return kept
+    made = joint(queries, documents, model, device) if layout == "joint" else apart(queries, documents, model, device)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_suffix(".part.npy")
+        np.save(unfinished, made, allow_pickle=False)
+        unfinished.replace(file)
+    return made
+
+
+def joint(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
+    """The vector of the first token of both texts together."""
+    encoder, tokenizer = open_encoder(model, device)
+    rows = [
+        _states(encoder, tokenizer, queries[at : at + _BATCH], documents[at : at + _BATCH])[0][:, 0]
+        for at in range(0, len(queries), _BATCH)
+    ]
+    return np.concatenate(rows).astype(np.float32)
+
+
+def apart(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
+    """Products and cosine of the two vectors; each text is encoded once, however often it stands there."""
+    encoder, tokenizer = open_encoder(model, device)
+    left, right = (_means(encoder, tokenizer, texts) for texts in (queries, documents))
+    return combine(left, right)
+
+
+def combine(left: Vectors, right: Vectors) -> Vectors:
+    """The features of two rows of vectors of length one; the factors bring them all to a spread of about one."""
+    width = np.sqrt(left.shape[1])
+    products = left * right
+    return np.hstack([products * width, products.sum(1, keepdims=True) * width / 4]).astype(np.float32)
+
+
+def _means(encoder: Any, tokenizer: Any, texts: Sequence[str]) -> Vectors:
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    found = []
+    for at in range(0, len(distinct), _BATCH):
+        states, mask = _states(encoder, tokenizer, distinct[at : at + _BATCH])
+        found.append((states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True))
+    vectors = np.concatenate(found)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    places = {text: row for row, text in enumerate(distinct)}
+    return vectors[[places[text] for text in texts]].astype(np.float32)
+
+
+def _states(encoder: Any, tokenizer: Any, texts: Sequence[str], others: Sequence[str] | None = None) -> tuple[Any, Any]:
+    import torch
+
+    batch = tokenizer(
+        list(texts), list(others) if others is not None else None, padding=True, truncation=True,
+        max_length=MOST_TOKENS, return_tensors="pt",
+    ).to(encoder.device)  # fmt: skip
+    with torch.inference_mode():
+        states = encoder(**batch).last_hidden_state
+    return states.float().cpu().numpy(), batch["attention_mask"].cpu().numpy().astype(np.float32)
+
+
+def open_encoder(model: str, device: str = "cpu") -> tuple[Any, Any]:
+    """An encoder and its tokenizer by name, folder or hub id; code inside a model's folder is never run."""
+    need("transformers", f"the model {model!r}", "train")
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    place = locate(model)
+    try:
+        encoder = AutoModel.from_pretrained(place, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+    except LOADING as error:
+        raise cannot_load(model, "encoder", error) from error
+    return encoder.float().to(device).eval(), tokenizer
+
+
+@dataclass(frozen=True)
+class RelevanceHead:
+    """A trained head: a logit above zero says that the document is relevant."""
+
+    model: str
+    layout: str
+    with_title: bool
+    weights: tuple[float, ...]
+    bias: float
+
+    def logits(self, queries: Sequence[str], documents: Sequence[str], device: str = "cpu") -> npt.NDArray[np.float64]:
+        """One logit for each query and its document; where ``with_title``, a document begins with its title."""
+        rows = encode_pairs(queries, documents, self.model, self.layout, None, device)
+        if rows.shape[1] != len(self.weights):
+            raise ConfigError(
+                f"head: expected an encoder of {len(self.weights)} features, found {rows.shape[1]} in {self.model!r}"
+            )
+        return np.asarray(rows.astype(np.float64) @ np.array(self.weights) + self.bias)
+
+
+def read_head(folder: Path) -> RelevanceHead:
+    """The head in a folder that ``askew train adapter`` wrote."""
+    file = folder / FILE
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        return RelevanceHead(
+            str(facts["model"]), str(facts["layout"]), bool(facts["with_title"]),
+            tuple(float(one) for one in facts["weights"]), float(facts["bias"]),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{file}: expected the head of askew train adapter ({reason})") from None

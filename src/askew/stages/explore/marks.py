@@ -1,0 +1,72 @@
+"""Where a text names a group: the same words that the measures count, with their places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from askew.core.errors import ConfigError
+from askew.core.lexicon import Lexicon
+from askew.core.text import Tokenizer, blank, word
+from askew.mentions.vocabulary import build_vocabulary
+
+# Tokenizers whose tokens stand in the text as they are, in order; ``seyedsalehi`` deletes characters inside words.
+_KNOWN: dict[str, Tokenizer] = {"word": word, "blank": blank}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """``text[start:end]`` names these groups."""
+
+    start: int
+    end: int
+    groups: tuple[str, ...]
+
+
+class Marker:
+    """Finds the words of a lexicon in texts."""
+
+    def __init__(self, lexicon: Lexicon, tokens: str = "word", overlap: str = "all") -> None:
+        if tokens not in _KNOWN:
+            raise ConfigError(f"marking words: expected the tokenizer {' or '.join(_KNOWN)}, found {tokens!r}")
+        self.lexicon, self._tokenize = lexicon, _KNOWN[tokens]
+        counted = lexicon.exclusive() if overlap == "first" else lexicon
+        self._vocabulary = build_vocabulary(counted, self._tokenize, tokens)
+        self.groups = self._vocabulary.groups
+
+    def find(self, text: str) -> list[Mark]:
+        """The words of each group, in the order of the text, by the rule that mentions are counted with."""
+        tokens = self._tokenize(text)
+        places = _places(text, tokens)
+        found, at = [], 0
+        while at < len(tokens):
+            mask, used = self._vocabulary.match(tokens, at)
+            if mask:
+                groups = tuple(name for bit, name in enumerate(self.groups) if mask >> bit & 1)
+                found.append(Mark(places[at][0], places[at + used - 1][1], groups))
+            at += used
+        return found
+
+    def count(self, marks: Iterable[Mark]) -> dict[str, int]:
+        """How often each group is named; a word of two groups counts for both."""
+        counts = Counter(group for mark in marks for group in mark.groups)
+        return {group: counts[group] for group in self.groups}
+
+
+def _places(text: str, tokens: list[str]) -> list[tuple[int, int]]:
+    """Where each token stands. Between two tokens is nothing that could be taken for one, so the next find is right."""
+    lowered = text.lower()
+    # A few characters become two in lower case; then places in the lowered text are not those in the text.
+    back = list(range(len(text) + 1)) if len(lowered) == len(text) else _origins(text)
+    places, at = [], 0
+    for token in tokens:
+        start = lowered.index(token, at)
+        at = start + len(token)
+        places.append((back[start], back[at - 1] + 1 if token else back[start]))
+    return places
+
+
+def _origins(text: str) -> list[int]:
+    """For each character of the lowered text the one it came from; then the end."""
+    return [number for number, char in enumerate(text) for _ in char.lower()] + [len(text)]

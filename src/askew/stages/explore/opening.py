@@ -1,0 +1,144 @@
+"""What is explored: the embedded demo, the store of a build, an index of one's own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError, DataError
+from askew.corpora.collection import open_collection
+from askew.corpora.demo import demo_files
+from askew.engine.store import Store
+from askew.plugins.asking import Reformulator
+from askew.rankers.disk import TEXTS, Texts, read_header
+from askew.stages.build.resources import Resources
+from askew.stages.explore.explorer import Explorer, Searched
+from askew.stages.explore.known import Known, known_of
+from askew.stages.rankers import compose, make_ranker
+from askew.stages.recipe import Recipe, prepare, read_recipe
+from askew.stages.reformulate import FirstPass, make_filter, make_reformulator
+
+DEMO = "demo"
+NO_INDEX = "this store has no index that kept its texts: give one with --index"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What to open: a store, an index, the collection that has queries and judgements, the recipe with the methods.
+
+    With neither store nor index it is the embedded demo.
+    """
+
+    store: Path | None = None
+    index: Path | None = None
+    collection: str | None = None
+    recipe: str = DEMO
+    logs: Path | None = None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What there is to look at. Without an explorer, ``reason`` says why nothing can be asked."""
+
+    store: Store
+    explorer: Explorer | None
+    reason: str = ""
+    demo: bool = False
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    logs: Path | None = None
+
+
+def open_sources(sources: Sources) -> Opened:
+    """Open what is named; an index of the demo is made where there is none."""
+    recipe = read_recipe(sources.recipe)
+    if sources.store is None and sources.index is None and sources.collection is None:
+        store = demo_store()
+        index = Resources(DEMO, store).index()
+        return _opened(store, index, DEMO, recipe, sources.logs)
+    if sources.store is not None and not sources.store.is_dir():
+        raise DataError(
+            f"store {sources.store}: there is no such folder; askew run makes one, or leave it out for a demo"
+        )
+    store = Store(sources.store) if sources.store is not None else demo_store()
+    index, collection = _found(sources, store)
+    if index is None:
+        return Opened(store, None, NO_INDEX, logs=sources.logs)
+    return _opened(store, index, collection, recipe, sources.logs)
+
+
+def _found(sources: Sources, store: Store) -> tuple[Path | None, str | None]:
+    """The index to search, and the collection that it belongs to where that is known."""
+    if sources.index is not None:
+        return sources.index, sources.collection
+    if sources.collection is not None:
+        return Resources(sources.collection, store).index(), sources.collection
+    known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
+    # An index of documents in terms comes first: methods read its statistics.
+    found = [path for path in known if (path / "header.json").exists()]
+    found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
+    if not found:
+        return None, None
+    own = f"index-bm25-{Resources(DEMO, store).index_key('bm25', {})}"
+    return found[0], DEMO if found[0].name == own else None
+
+
+def demo_store() -> Store:
+    """A folder of the cache for what is made of the demo; a temporary one where there is no cache to write to."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "askew" / "explorer"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return Store(folder)
+    except OSError:
+        pass
+    return Store(tempfile.mkdtemp(prefix="askew-explorer-"))
+
+
+def _opened(store: Store, index: Path, collection: str | None, recipe: Recipe, logs: Path | None) -> Opened:
+    explorer = Explorer(_searched(index, collection, recipe))
+    is_demo = collection == DEMO
+    runs = {path.name: path for path in demo_files().runs} if is_demo else {}
+    return Opened(store, explorer, demo=is_demo, runs=runs, logs=logs)
+
+
+def _searched(index: Path, collection: str | None, recipe: Recipe) -> Searched:
+    header = read_header(index)
+    settings = recipe.table("retrieve")
+    for key in ("k", "index"):
+        settings.pop(key, None)
+    terms = header["kind"] == "bm25"
+    # The recipe says which ranker where it is one of terms; another index knows its own.
+    spec: Mapping[str, Any] = {**settings, "index": str(index)} if terms else compose(None, [index], [], {})
+    ranker = make_ranker(spec)
+    known = Known() if collection is None else known_of(open_collection(collection))
+    first = FirstPass(index, ranker, int(recipe.table("first_pass").get("depth", 10))) if terms else None
+    methods = {name: one for name, one in _methods(recipe).items() if first is not None or not one.reads}
+    if not methods:
+        raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
+    filters = [make_filter(one) for one in recipe.tables("filter")]
+    name = collection or index.name
+    return Searched(name, ranker, Texts(index, header["documents"]), known, methods, filters, first)
+
+
+def _methods(recipe: Recipe) -> dict[str, Reformulator]:
+    """The methods under the names that a build gives them."""
+    methods: dict[str, Reformulator] = {}
+    seen: Counter[str] = Counter()
+    for one in recipe.tables("reformulate"):
+        made = make_reformulator({key: value for key, value in one.items() if key != "name"})
+        seen[made.method] += 1
+        number = seen[made.method]
+        methods[one.get("name", made.method if number == 1 else f"{made.method}-{number}")] = made
+    return methods
+
+
+def build_demo(store: Store) -> None:
+    """Run the recipe of the demo in a store, so that there are pairs to look at; nothing where they are there."""
+    with store.lock("explorer-demo"):
+        prepare(read_recipe(DEMO), store).plan.run(store)

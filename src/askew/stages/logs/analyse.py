@@ -1,0 +1,260 @@
+"""A log in, tables out: how people add a group to their queries, when, and to what effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from askew.analysis.significance import holm
+from askew.core.errors import ConfigError
+from askew.core.lexicon import Lexicon, load_lexicon
+from askew.logs import discovery, effect, genderedness, pages, patterns, topics
+from askew.logs.definition import SEVERAL, build_vocabulary
+from askew.logs.effect import CountMentions
+from askew.logs.pairs import Walk
+from askew.logs.privacy import LEAST_USERS, Privacy
+from askew.mentions.count import MentionCounter
+from askew.reformulators.vectorfiles import read_vectors
+from askew.stages.logs.reading import Collected, Progress, log_files, open_log, place_of, read_log
+from askew.stages.logs.topics import NONE, topic_source
+
+FEW = "(few users)"
+_SHOWN_QUERIES = 100
+_CANDIDATES = 200
+
+
+@dataclass
+class LogReport:
+    """The tables of a log by name. No user id is in them, and no text that fewer than ``min_users`` users typed."""
+
+    settings: dict[str, Any]
+    counts: dict[str, int]
+    rejected: dict[str, int]
+    examples: dict[str, list[str]]
+    groups: tuple[str, ...]
+    tables: dict[str, pl.DataFrame]
+    notes: list[str] = field(default_factory=list)
+    review: list[discovery.Decision] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {
+            "settings": self.settings, "counts": self.counts, "rejected": self.rejected,
+            "rejected_examples": self.examples, "notes": self.notes,
+            "tables": {name: table.to_dicts() for name, table in self.tables.items()},
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """What can be set of an analysis; see ``askew logs --help``."""
+
+    columns: dict[str, str] | None = None
+    lexicon: str | Path | Lexicon = "gsqr2023"
+    gap_minutes: float = 30.0
+    topics: str = "auto"
+    vectors: Path | None = None
+    vocabulary: Path | None = None
+    direction: str = "pca"
+    pairs: Path | None = None
+    page_lexicon: str | Path | Lexicon | None = None
+    margin: float = pages.MARGIN
+    min_users: int = LEAST_USERS
+    min_events: int = 20
+    review: Path | None = None
+    threads: int | None = None
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gap_minutes < 1e6:
+            raise ConfigError(f"--gap: expected a number of minutes above 0, found {self.gap_minutes}")
+        if not 0 <= self.margin < 1:
+            raise ConfigError(f"--margin: expected a number from 0 to below 1, found {self.margin}")
+        if self.min_events < 1:
+            raise ConfigError(f"--min-events: expected a number from 1 on, found {self.min_events}")
+
+
+def analyse_log(
+    logs: Sequence[Path], form: str, settings: LogSettings | None = None, progress: Progress | None = None
+) -> LogReport:
+    """Read a log and make all tables that it has the columns for."""
+    asked = settings or LogSettings()
+    privacy = Privacy(asked.min_users)
+    decisions = discovery.read_review(asked.review) if asked.review is not None and asked.review.exists() else []
+    lexicon = discovery.grown(load_lexicon(asked.lexicon), decisions)
+    files = log_files(logs, form)
+    has_topic = "topic" in open_log(files[0], form, None, asked.columns).columns
+    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic)
+    vectors = _vectors(asked, lexicon)
+    vocabulary = build_vocabulary(lexicon)
+    how = Walk(vocabulary, round(asked.gap_minutes * 60_000), source, asked.review is not None)
+    kept = read_log(
+        files, form, how, columns=asked.columns, count=_counter(asked, lexicon), threads=asked.threads,
+        folder=asked.folder, progress=progress,
+    )  # fmt: skip
+    if asked.topics == NONE:
+        _forget_topics(kept)
+    _hide_rare_topics(kept, privacy)
+    report = LogReport(
+        _described(asked, form, lexicon, topic_name), _counts(kept), dict(sorted(kept.rejected.counts.items())),
+        kept.rejected.examples, vocabulary.groups, {}, _notes(kept, files),
+    )  # fmt: skip
+    _fill(report, kept, asked, privacy, vectors)
+    if asked.review is not None:
+        _discover(report, kept, lexicon, decisions, privacy)
+    return report
+
+
+def _counts(kept: Collected) -> dict[str, int]:
+    named = ("rows read", "rows", "users", "sessions", "searches", "pairs", "specialising", "for_group", "out_of_order")
+    return {name.replace(" ", "_"): int(kept.counts[name]) for name in named}
+
+
+def _described(asked: LogSettings, form: str, lexicon: Lexicon, topic_name: str) -> dict[str, Any]:
+    return {
+        "format": form, "lexicon": lexicon.id, "gap_minutes": asked.gap_minutes, "topics": topic_name,
+        "min_users": asked.min_users, "min_events": asked.min_events, "margin": asked.margin,
+        "vectors": None if asked.vectors is None else asked.vectors.name,
+        "direction": None if asked.vectors is None else asked.direction,
+    }  # fmt: skip
+
+
+def _vectors(asked: LogSettings, lexicon: Lexicon) -> genderedness.Genderedness | None:
+    if asked.vectors is None:
+        return None
+    pairs = genderedness.load_pairs(asked.pairs)
+    lost = [group for group in pairs.groups if group not in lexicon.groups]
+    if lost:
+        raise ConfigError(
+            f"--vectors: the direction is of the groups {' and '.join(pairs.groups)}, but the lexicon {lexicon.name!r} "
+            f"has no group {lost[0]!r}; give fitting pairs with --pairs"
+        )
+    words, matrix = read_vectors(asked.vectors, asked.vocabulary)
+    return genderedness.Genderedness(words, matrix, pairs, asked.direction)
+
+
+def _counter(asked: LogSettings, lexicon: Lexicon) -> CountMentions:
+    """Counts how often each group of the log's lexicon is named in texts, by the lexicon for pages."""
+    chosen = load_lexicon(asked.page_lexicon) if asked.page_lexicon is not None else lexicon
+    lost = [group for group in lexicon.group_names if group not in chosen.groups]
+    if lost:
+        raise ConfigError(f"--page-lexicon: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has")
+    # One thread: parts of the log are counted side by side already.
+    counter = MentionCounter(chosen, threads=1)
+    places = [counter.groups.index(group) for group in lexicon.group_names]
+    return lambda texts: counter.count(texts).counts[:, places]
+
+
+def _forget_topics(kept: Collected) -> None:
+    kept.topics.clear()
+    kept.topic_users.clear()
+    kept.events = kept.events.drop([name for name in kept.events.columns if name == "topic"])
+
+
+def _hide_rare_topics(kept: Collected, privacy: Privacy) -> None:
+    """A topic of the log's own column that few users have is text that few users wrote."""
+    rare = [topic for topic, users in kept.topic_users.items() if users < privacy.least_users]
+    if not rare:
+        return
+    kept.topics[FEW] = sum(kept.topics.pop(topic) for topic in rare)
+    if "topic" in kept.events.columns:
+        hidden = pl.when(pl.col("topic").is_in(rare)).then(pl.lit(FEW)).otherwise("topic")
+        kept.events = kept.events.with_columns(topic=hidden)
+
+
+def _notes(kept: Collected, files: list[Path]) -> list[str]:
+    notes = []
+    if len(files) > 1:
+        notes.append(f"{len(files)} files were read as one log")
+    if "user" not in kept.columns:
+        notes.append("the log has no users: every session counts as one")
+    if kept.counts["out_of_order"]:
+        late = kept.counts["out_of_order"]
+        places = ", ".join(place_of(line, files) for line in kept.late)
+        notes.append(f"{late:,} rows stood after a later row of the same user, and were put in place ({places})")
+    return notes
+
+
+def _fill(
+    report: LogReport, kept: Collected, asked: LogSettings, privacy: Privacy, vectors: genderedness.Genderedness | None
+) -> None:  # fmt: skip
+    tables, events, groups = report.tables, kept.events, report.groups
+    tables["frequency"] = patterns.frequency_table(kept.counts)
+    if not events.height:
+        report.notes.append("there is no reformulation for a group: the tables of such events are left out")
+        return
+    tables["groups"] = patterns.group_table(events, groups)
+    tables["blocks"] = patterns.block_table(events, asked.min_users)
+    tables["gaps"] = patterns.gap_table(events, groups)
+    if "entry" in events.columns:
+        tables["entries"] = patterns.entry_table(events, groups)
+    if "clicked_after" in events.columns:
+        tables["clicks"] = effect.click_table(events, groups)
+    if "change" in events.columns:
+        tables["ranks"] = effect.rank_table(events, groups)
+        tables["moves"] = effect.move_table(events)
+    if kept.sites.height:
+        tables["sites"] = effect.site_table(kept.sites, asked.min_events, asked.min_users)
+    if "before_" + groups[0] in events.columns:
+        tables["lean"] = pages.lean_table(events, groups)
+        tables["kinds"] = pages.kind_table(events, groups, asked.margin)
+    if kept.topics:
+        tables["topics"] = topics.topic_table(events, kept.topics, groups)
+        tables["topic_correlations"] = topics.topic_correlations(tables["topics"])
+    _fill_queries(report, events, privacy, vectors)
+
+
+def _fill_queries(
+    report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: genderedness.Genderedness | None
+) -> None:  # fmt: skip
+    """What is known of single queries: shown only where enough users typed them."""
+    counts = [
+        (pl.col("group") == group).sum().cast(pl.Int64).alias(f"n_{group}") for group in (*report.groups, SEVERAL)
+    ]
+    queries = events.group_by("original").agg(
+        *counts, n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
+    )
+    shown, withheld = privacy.shown(queries.sort("n", "original", descending=[True, False]), ["original"], "queries")
+    report.tables["queries"] = shown.head(_SHOWN_QUERIES)
+    report.tables["withheld"] = withheld
+    if vectors is None:
+        return
+    table = genderedness.query_table(events, vectors.groups)
+    table = table.with_columns(vectors.of(table["original"]))
+    known = table["genderedness"].is_not_null().sum()
+    report.settings["first_group"] = vectors.groups[0]
+    report.notes.append(f"genderedness: {known:,} of {table.height:,} original queries have a word with a vector")
+    report.tables["genderedness"] = _corrected(genderedness.correlation_table(table))
+    funnel, _ = privacy.shown(genderedness.funnel_table(table), ["original"], "queries")
+    report.tables["funnel"] = funnel
+
+
+def _corrected(table: pl.DataFrame) -> pl.DataFrame:
+    """With p-values corrected for looking at every topic; the overall one stands by itself."""
+    parts = table.slice(1).drop_nulls("p")
+    fixed = dict(zip(parts["topic"].to_list(), holm(parts["p"].to_list()), strict=True))
+    fixed |= {"overall": table["p"][0]}
+    return table.with_columns(
+        p_holm=pl.Series([fixed.get(topic) for topic in table["topic"].to_list()], dtype=pl.Float64)
+    )
+
+
+def _discover(
+    report: LogReport, kept: Collected, lexicon: Lexicon, decisions: list[discovery.Decision], privacy: Privacy
+) -> None:  # fmt: skip
+    if not kept.templates:
+        return
+    counts = discovery.count_templates(pl.concat(kept.templates).lazy())
+    scored = discovery.score_keyphrases(counts, discovery.seeds_of(lexicon))
+    users = pl.concat(kept.phrases).group_by("keyphrase").agg(pl.col("n", "users").sum())
+    scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
+    shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
+    report.tables["keyphrases"] = shown.head(_CANDIDATES)
+    if "withheld" in report.tables:
+        withheld = pl.concat([report.tables["withheld"], withheld])
+    report.tables["withheld"] = withheld
+    report.review = discovery.review_rows(shown, decisions)

@@ -1,0 +1,44 @@
+"""The tables of a log as files: Parquet for programs, CSV for people, one page for readers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from askew.logs.discovery import review_text
+from askew.publish.files import new_folder, refuse_full, write
+from askew.stages.logs.analyse import LogReport
+from askew.stages.logs.page import report_page
+
+# A cell that begins so would be a formula to a program for spreadsheets.
+_FORMULA = r"^([=+\-@\t\r])"
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a folder that has something in it before any work is done."""
+    if out is not None:
+        refuse_full(out)
+
+
+def write_tables(report: LogReport, out: Path) -> None:
+    """A new folder, whole or not at all: tables/NAME.parquet and .csv, report.json, report.html."""
+    with new_folder(out) as folder:
+        (folder / "tables").mkdir()
+        for name, table in report.tables.items():
+            table.write_parquet(folder / "tables" / f"{name}.parquet")
+            _harmless(table).write_csv(folder / "tables" / f"{name}.csv")
+        write(folder, "report.json", json.dumps(report.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        write(folder, "report.html", report_page(report))
+
+
+def _harmless(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
+
+
+def write_review(report: LogReport, path: Path) -> None:
+    """The keyphrases for a person to decide on; written under another name first, so that no decision can be lost."""
+    temporary = path.with_name(f".writing-{path.name}")
+    temporary.write_text(review_text(report.review), encoding="utf-8")
+    temporary.replace(path)

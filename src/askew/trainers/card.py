@@ -1,0 +1,137 @@
+"""The card of a trained model: README.md for people, measured.json for programs, both from the same facts."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from askew.trainers.common import write_whole
+
+MEASURED = "measured.json"
+_LIBRARIES = ("askew", "torch", "transformers", "sentence-transformers", "peft", "numpy", "scikit-learn")
+_STEERS = re.compile(r"[&\\`*_{}\[\]<>#!|~]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the card; the cells of the first column are names, the others are values."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is to be known of a model. ``data`` names each file with its hash and rows; ``measured`` are plain numbers.
+
+    ``about`` and ``limits`` are prose of ours; everything else may come from elsewhere and is escaped.
+    """
+
+    title: str
+    about: str
+    command: str
+    base: str
+    data: tuple[Mapping[str, Any], ...]
+    seed: int
+    settings: Mapping[str, Any]
+    device: str
+    measured: Mapping[str, Any]
+    tables: tuple[Table, ...] = ()
+    limits: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """README.md, then measured.json: where that stands, the model beside it is whole."""
+    facts = {**asdict(card), "hardware": hardware(card.device), "versions": versions()}
+    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / "README.md", "\n".join(_lines(card, facts)) + "\n")
+    write_whole(folder / MEASURED, text + "\n")
+
+
+def read_measured(folder: Path) -> dict[str, Any] | None:
+    """The facts beside a finished model; none where it is not finished."""
+    file = folder / MEASURED
+    if not file.is_file():
+        return None
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def hardware(device: str) -> str:
+    """The machine in words."""
+    if device.startswith("cuda"):
+        import torch
+
+        return str(torch.cuda.get_device_name(0))
+    import os
+
+    return f"CPU {_processor()}, {os.cpu_count()} cores"
+
+
+def _processor() -> str:
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        told = ""
+    found = re.search(r"model name\s*:\s*(.+)", told)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """The libraries that had a part in it."""
+    there = {}
+    for name in _LIBRARIES:
+        try:
+            there[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return there
+
+
+def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
+    lines = [f"# {plain(card.title)}", "", card.about, "", f"Base: {plain(card.base)}. Seed: {card.seed}.", ""]
+    lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
+    lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
+    lines += ["Settings:", "", *_block(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
+    for table in card.tables:
+        lines += [f"## {plain(table.title)}", "", *_table(table), ""]
+    if card.limits:
+        lines += ["## Limits", "", *(f"- {one}" for one in card.limits), ""]
+    lines += [f"Versions: {_pairs(facts['versions'])}.", f"All measured values: `{MEASURED}`."]
+    return lines
+
+
+def _pairs(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{plain(name)} {plain(value)}" for name, value in facts.items())
+
+
+def _table(table: Table) -> list[str]:
+    rows: list[Sequence[Any]] = [table.columns, ["---"] * len(table.columns), *table.rows]
+    return ["| " + " | ".join("---" if cell == "---" else plain(shown(cell)) for cell in row) + " |" for row in rows]
+
+
+def shown(value: Any) -> str:
+    """A number to four digits, nothing as a dash."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def plain(text: object) -> str:
+    """Text that stands for itself in a line or a cell of Markdown."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
+    return _STEERS.sub(lambda found: f"&#{ord(found[0])};", line)
+
+
+def _block(text: str, language: str = "") -> list[str]:
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language}", *text.splitlines(), fence]

@@ -1,0 +1,208 @@
+"""A classifier of short texts: an encoder with a head for its classes, fine-tuned as a whole.
+
+Words that are known to belong to a class (a lexicon, first names) may be added as examples of their own, as Bigdeli and
+others did for the gender of queries. Cross-validation is stratified, and equal texts are in the same fold. Nothing is
+chosen on a test fold: the settings stand before the first fold begins.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.lexicon import load_lexicon
+from askew.models.encode import LOADING
+from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.trainers.common import Pace, Progress, remembered, run, seed_all
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
+_WORD = re.compile(r"\w+")
+_BATCH = 128
+PACE = Pace(epochs=6, batch_size=32, learning_rate=1e-4, warmup=0.1, weight_decay=0.01, save_every=200)
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """What is trained.
+
+    ``lexicon``      its words are added as examples of the class that has a group's name; an empty text adds none.
+    ``names``        common first names are added too.
+    ``most_tokens``  longer texts are cut.
+    """
+
+    model: str = MINILM
+    lexicon: str = "gender"
+    names: bool = True
+    most_tokens: int = 48
+
+    def __post_init__(self) -> None:
+        if self.most_tokens < 4:
+            raise ConfigError(f"classifier: expected most_tokens of 4 or more, found {self.most_tokens}")
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts and the place of the class of each in ``classes``."""
+
+    texts: tuple[str, ...]
+    labels: Ints
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        counts = np.bincount(self.labels, minlength=len(self.classes)) if len(self.labels) else np.zeros(1)
+        missing = [name for name, count in zip(self.classes, counts, strict=False) if not count]
+        if missing or len(self.classes) < 2:
+            have = ", ".join(f"{name} {int(n)}" for name, n in zip(self.classes, counts, strict=False))
+            raise DataError(
+                f"classifier: expected examples of every class, found none of {', '.join(missing)} ({have})"
+            )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Labelled:
+        """Some of the texts."""
+        return Labelled(tuple(self.texts[i] for i in np.flatnonzero(rows)), self.labels[rows], self.classes)
+
+
+def normalised(text: str) -> str:
+    """What two texts share that differ only in case, blanks and punctuation."""
+    return " ".join(_WORD.findall(text.lower())) or text
+
+
+def stratified_folds(data: Labelled, folds: int, seed: int) -> Ints:
+    """The fold of each text: every class spread evenly, texts that are the same but for punctuation together."""
+    first: dict[str, int] = {}
+    group = np.array([first.setdefault(normalised(text), len(first)) for text in data.texts], np.int64)
+    label_of = np.zeros(len(first), np.int64)
+    label_of[group[::-1]] = data.labels[::-1]  # of equal texts the first one's class says where they go
+    fold_of = np.zeros(len(first), np.int64)
+    rng = np.random.default_rng([seed, folds])
+    begin = 0
+    for label, name in enumerate(data.classes):
+        places = rng.permutation(np.flatnonzero(label_of == label))
+        if len(places) < folds:
+            raise DataError(f"folds: expected {folds} texts or more of the class {name!r}, found {len(places)}")
+        fold_of[places] = (begin + np.arange(len(places))) % folds
+        begin += len(places)
+    return np.asarray(fold_of[group])
+
+
+def contradictions(data: Labelled) -> int:
+    """How many texts stand there with more than one class."""
+    classes: dict[str, set[int]] = {}
+    for text, label in zip(data.texts, data.labels.tolist(), strict=True):
+        classes.setdefault(normalised(text), set()).add(label)
+    return sum(len(found) > 1 for found in classes.values())
+
+
+def known_words(settings: ClassifierSettings, classes: Sequence[str]) -> list[tuple[str, int]]:
+    """Words of a lexicon and first names, each with its class; a word of several classes is left out."""
+    lists = [load_lexicon(settings.lexicon)] if settings.lexicon else []
+    lists += [load_lexicon(_NAMES)] if settings.names else []
+    found: Counter[tuple[str, int]] = Counter()
+    for lexicon in lists:
+        for group, terms in lexicon.groups.items():
+            if group in classes:
+                found.update((term.rstrip("*"), list(classes).index(group)) for term in terms)
+    owners = Counter(word for word, _ in found)
+    return sorted((word, label) for word, label in found if owners[word] == 1)
+
+
+def fit(
+    data: Labelled, settings: ClassifierSettings, pace: Pace, work: Path, identity: Mapping[str, Any],
+    device: str = "cpu", progress: Progress | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """A fine-tuned classifier and its tokenizer. It goes on where it was stopped (see ``common.run``)."""
+    need("accelerate", "training", "train")
+    from transformers import DataCollatorWithPadding, Trainer, TrainingArguments
+
+    seed_all(pace.seed)
+    model, tokenizer = _new(settings, data.classes)
+    extra = known_words(settings, data.classes)
+    texts = [*data.texts, *(word for word, _ in extra)]
+    labels = [*data.labels.tolist(), *(label for _, label in extra)]
+    encoded = tokenizer(texts, truncation=True, max_length=settings.most_tokens)
+    examples = [
+        {"labels": label, **{name: column[i] for name, column in encoded.items()}} for i, label in enumerate(labels)
+    ]
+    trainer = Trainer(
+        model=model,
+        args=TrainingArguments(**pace.arguments(work, device)),
+        train_dataset=examples,
+        data_collator=DataCollatorWithPadding(tokenizer),
+        processing_class=tokenizer,
+    )
+    run(trainer, pace, {**identity, **asdict(settings), "model": identify(settings.model)}, progress)
+    return trainer.model, tokenizer
+
+
+def _new(settings: ClassifierSettings, classes: Sequence[str]) -> tuple[Any, Any]:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # the head is new, and transformers would warn of it at length
+    names = dict(enumerate(classes))
+    place = locate(settings.model)
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(
+            place, num_labels=len(classes), id2label=names, label2id={name: i for i, name in names.items()},
+            trust_remote_code=False,
+        )  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+    except LOADING as error:
+        raise cannot_load(settings.model, "encoder", error) from error
+    return model.float(), tokenizer
+
+
+def logits_of(model: Any, tokenizer: Any, texts: Sequence[str], most_tokens: int) -> Floats:
+    """One row of logits for each text."""
+    import torch
+
+    model.eval()
+    found = []
+    for at in range(0, len(texts), _BATCH):
+        batch = tokenizer(
+            list(texts[at : at + _BATCH]), padding=True, truncation=True, max_length=most_tokens, return_tensors="pt"
+        ).to(model.device)
+        with torch.inference_mode():
+            found.append(model(**batch).logits.float().cpu().numpy())
+    return np.concatenate(found).astype(np.float64)
+
+
+def cross_validate(
+    data: Labelled, fold: Ints, settings: ClassifierSettings, pace: Pace, work: Path, identity: Mapping[str, Any],
+    device: str = "cpu", progress: Progress | None = None,
+) -> Floats:  # fmt: skip
+    """Logits of every text by a model that has not seen it. A finished fold is kept, so a stopped run goes on."""
+    folds = int(fold.max()) + 1
+    found = np.zeros((len(data), len(data.classes)))
+    for k in range(folds):
+        about = {**identity, **asdict(settings), **asdict(pace), "model": identify(settings.model), "fold": k}
+
+        def one(k: int = k, about: Mapping[str, Any] = about) -> list[list[float]]:
+            def within(done: int, total: int, label: str = "") -> None:
+                if progress is not None:
+                    progress(k * total + done, folds * total, f"fold {k + 1} of {folds}")
+
+            place = work / f"fold-{k}"
+            model, tokenizer = fit(data.take(fold != k), settings, pace, place, about, device, within)
+            held_out = [data.texts[i] for i in np.flatnonzero(fold == k)]
+            logits = logits_of(model, tokenizer, held_out, settings.most_tokens)
+            shutil.rmtree(place, ignore_errors=True)
+            return [[float(value) for value in row] for row in logits]
+
+        found[fold == k] = np.array(remembered(work / f"fold-{k}.json", about, one))
+    return found

@@ -1,0 +1,260 @@
+"""What all trainers share: the pace of a training, its device and seeds, and a run that survives being stopped.
+
+``run`` takes any trainer of transformers or sentence-transformers. It goes on from the last whole checkpoint of the
+same training, refuses one of another, stops before a loss that is no number can spoil the weights, and says what to try
+where the memory is too small.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.core.errors import ConfigError, StageError, StoreError, UnknownName
+from askew.core.fingerprint import fingerprint
+from askew.models.find import need
+
+# done, total (0 if unknown), and optionally what is going on: the shape of askew.cli.render.Waiting.advance.
+Progress = Callable[..., None]
+MARK = "askew-checkpoint.json"
+_CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+_KEPT_CHECKPOINTS = 2  # the one before the last stays until the last is whole
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a training goes through its examples. ``warmup`` is a share of the steps, ``save_every`` a number of them
+    (0: no checkpoints).
+
+    ``accumulate`` batches make one step: half the batch and twice the accumulation is the same training in less memory.
+    """
+
+    epochs: float = 3.0
+    batch_size: int = 16
+    learning_rate: float = 2e-5
+    accumulate: int = 1
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    schedule: str = "linear"
+    save_every: int = 200
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        fine = self.epochs > 0 and self.learning_rate > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1
+        if not fine or min(self.batch_size, self.accumulate) < 1 or min(self.save_every, self.seed) < 0:
+            raise ConfigError(
+                "training: expected epochs, learning_rate, batch_size and accumulate above 0, weight_decay, save_every "
+                f"and seed of 0 or more, 0 <= warmup < 1; found {self}"
+            )
+
+    def arguments(self, work: Path, device: str) -> dict[str, Any]:
+        """The arguments that every TrainingArguments of transformers and sentence-transformers takes."""
+        return {
+            "output_dir": str(work), "seed": self.seed, "data_seed": self.seed, "num_train_epochs": self.epochs,
+            "per_device_train_batch_size": self.batch_size, "gradient_accumulation_steps": self.accumulate,
+            "learning_rate": self.learning_rate, "warmup_steps": self.warmup, "weight_decay": self.weight_decay,
+            "lr_scheduler_type": self.schedule, "save_strategy": "steps" if self.save_every else "no",
+            "save_steps": self.save_every or 1,
+            "save_total_limit": _KEPT_CHECKPOINTS, "eval_strategy": "no", "logging_strategy": "no",
+            "use_cpu": device == "cpu", "dataloader_pin_memory": device != "cpu", "report_to": [],
+            "disable_tqdm": True,
+        }  # fmt: skip
+
+
+def with_settings(given: Mapping[str, Any], into: Any, where: str) -> Any:
+    """A dataclass of settings with some of them replaced; an unknown name or a wrong type is told."""
+    known = {field.name: field for field in fields(into)}
+    for name, value in given.items():
+        if name not in known:
+            raise UnknownName("setting", name, known, where)
+        had = getattr(into, name)
+        numbers = isinstance(had, float) and isinstance(value, int) and not isinstance(value, bool)
+        if had is not None and type(value) is not type(had) and not numbers:
+            raise ConfigError(f"{where}: expected {name} to be a {type(had).__name__}, found {value!r}")
+    return replace(into, **given)
+
+
+def seed_all(seed: int) -> None:
+    """The same seed for Python, NumPy and PyTorch."""
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
+
+
+def choose_device(wanted: str | None = None) -> str:
+    """``cpu``, or ``cuda`` where there is one; a device that is wanted and not there is told."""
+    need("torch", "training", "train")
+    import torch
+
+    there = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    if wanted in (None, "", "auto"):
+        return there[-1]
+    if str(wanted).partition(":")[0] not in there:
+        raise ConfigError(f"device {wanted!r}: expected auto or one that is here ({', '.join(there)})")
+    return str(wanted)
+
+
+class TrainingStopped(StageError):
+    """A training that cannot go on. The last good checkpoint is kept."""
+
+
+def run(trainer: Any, pace: Pace, identity: Mapping[str, Any], progress: Progress | None = None) -> None:
+    """Train to the end, or go on where the same training was stopped.
+
+    ``identity`` is all that makes this training what it is, as JSON values: the data by its hash, the settings, and the
+    name of the model. It lies beside each checkpoint.
+    """
+    from transformers.trainer_callback import PrinterCallback
+
+    work = Path(trainer.args.output_dir)
+    about = json.loads(json.dumps({**identity, **asdict(pace), "architecture": architecture(trainer.model)}))
+    found = last_checkpoint(work, about)
+    trainer.remove_callback(PrinterCallback)  # what is to be told goes through ``progress``
+    trainer.add_callback(_watcher(work, about, progress))
+    _guard_loss(trainer, work, pace)
+    try:
+        trainer.train(resume_from_checkpoint=str(found) if found else None)
+    except (RuntimeError, MemoryError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise TrainingStopped(_smaller(pace)) from None
+
+
+def architecture(model: Any) -> str:
+    """Names the shape of a model: its class and the shapes of its weights, so that no other's checkpoint fits."""
+    shapes = [[name, list(weights.shape)] for name, weights in model.state_dict().items()]
+    return f"{type(model).__name__}-{fingerprint(shapes, 8)}"
+
+
+def last_checkpoint(work: Path, about: Mapping[str, Any]) -> Path | None:
+    """The last whole checkpoint of a training. One that was being written when it was killed is removed."""
+    whole: Path | None = None
+    for folder in sorted(work.glob("checkpoint-*"), key=_step):
+        if not _CHECKPOINT.fullmatch(folder.name):
+            continue
+        mark = folder / MARK
+        if not mark.is_file():
+            shutil.rmtree(folder)
+            continue
+        _refuse_another(folder, json.loads(mark.read_text(encoding="utf-8")), about)
+        whole = folder
+    return whole
+
+
+def _step(folder: Path) -> int:
+    found = _CHECKPOINT.fullmatch(folder.name)
+    return int(found[1]) if found else -1
+
+
+def _refuse_another(folder: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name in ("architecture", *sorted({*found, *wanted} - {"architecture"})):
+        if found.get(name) != wanted.get(name):
+            raise StoreError(
+                f"{folder}: expected a checkpoint with {name} {wanted.get(name)!r}, found one with "
+                f"{found.get(name)!r}; train into another folder, or delete this one to begin anew"
+            )
+
+
+def _watcher(work: Path, about: Mapping[str, Any], progress: Progress | None) -> Any:
+    """Reports each step, and marks a checkpoint when it is whole and all its weights are numbers."""
+    from transformers import TrainerCallback
+
+    class Watcher(TrainerCallback):  # type: ignore[misc, unused-ignore]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if progress is not None:
+                progress(state.global_step, state.max_steps, "training")
+
+        def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+            if model is None or _all_finite(model):
+                write_whole(work / f"checkpoint-{state.global_step}" / MARK, json.dumps(about, indent=1))
+
+    return Watcher()
+
+
+def _all_finite(model: Any) -> bool:
+    import torch
+
+    return all(bool(torch.isfinite(weights).all()) for weights in model.parameters())
+
+
+def _guard_loss(trainer: Any, work: Path, pace: Pace) -> None:
+    """Look at every loss before it changes a weight."""
+    import torch
+
+    plain = trainer.compute_loss
+
+    def guarded(*given: Any, **named: Any) -> Any:
+        answer = plain(*given, **named)
+        loss = answer[0] if isinstance(answer, tuple) else answer
+        if not bool(torch.isfinite(loss.detach()).all()):
+            raise TrainingStopped(_bad_loss(float(loss.detach().sum()), trainer.state.global_step, work, pace))
+        return answer
+
+    trainer.compute_loss = guarded
+
+
+def _bad_loss(loss: float, step: int, work: Path, pace: Pace) -> str:
+    whole = [folder for folder in work.glob("checkpoint-*") if (folder / MARK).is_file()]
+    kept = str(max(whole, key=_step)) if whole else "none yet"
+    return (
+        f"training stopped after step {step}: expected a finite loss, found {loss}; last good checkpoint: {kept}; "
+        f"try a learning_rate below {pace.learning_rate:g} in another folder"
+    )
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    import torch
+
+    said = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in str(error).lower() for one in said)
+
+
+def _smaller(pace: Pace) -> str:
+    if pace.batch_size == 1:
+        return "out of memory with batch_size 1: expected room for one example; take shorter texts or a smaller model"
+    half = pace.batch_size // 2
+    again = -(-pace.batch_size * pace.accumulate // half)
+    return (
+        f"out of memory with batch_size {pace.batch_size}: try batch_size={half} and accumulate={again}, "
+        "which is the same training in less memory"
+    )
+
+
+def remembered(file: Path, identity: Mapping[str, Any], make: Callable[[], Any]) -> Any:
+    """A finished part of a long work: read where the same was done before, else made and written.
+
+    What is made is JSON; ``identity`` says what it depends on.
+    """
+    about = json.loads(json.dumps(identity))
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if found["identity"] == about:
+            return found["made"]
+    made = make()
+    write_whole(file, json.dumps({"identity": about, "made": made}, allow_nan=False))
+    return json.loads(json.dumps(made))
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(file.name + ".part")
+    with unfinished.open("w", encoding="utf-8") as opened:
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())
+    unfinished.replace(file)

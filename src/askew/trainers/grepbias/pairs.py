@@ -1,0 +1,94 @@
+"""The pairwise penalty: R = mean of alpha(g, g') (z - z')^2 over pairs of texts of different groups.
+
+It works with the logits of any model and any set of pairs: those that fall together in a batch, as published, or the
+versions of one document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Names = npt.NDArray[np.str_]
+# The kinds of a pair of genders, in the order of their alphas.
+KINDS = ("MF", "MN", "FN")
+_KIND_OF = {frozenset(kind): at for at, kind in enumerate(KINDS)}
+GRID = tuple(np.arange(0.0, 2.01, 0.25).tolist())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows ``left[i]`` and ``right[i]`` are a pair of the kind ``kind[i]``, a place in a list of alphas."""
+
+    left: Ints
+    right: Ints
+    kind: Ints
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def take(self, places: Ints) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(self.left[places], self.right[places], self.kind[places])
+
+
+def alpha_grid(values: tuple[float, ...] = GRID) -> Floats:
+    """All settings of the three alphas, one a row; the first is no penalty."""
+    return np.array(list(product(values, repeat=len(KINDS))))
+
+
+def pair_penalty(logits: Any, pairs: Pairs, alphas: Any) -> Any:
+    """R for each head: ``logits`` are rows by heads, ``alphas`` heads by kinds. No pairs, no penalty.
+
+    One head may be given as a vector of logits and a vector of alphas.
+    """
+    import torch
+
+    z = logits if logits.ndim == 2 else logits[:, None]
+    weights = torch.as_tensor(alphas, dtype=z.dtype, device=z.device).reshape(z.shape[1], -1)
+    if len(pairs) == 0:
+        return z.sum() * 0.0 if logits.ndim == 1 else z.sum(0) * 0.0
+    left, right, kind = (torch.as_tensor(one, device=z.device) for one in (pairs.left, pairs.right, pairs.kind))
+    found = (weights.T[kind] * (z[left] - z[right]) ** 2).mean(0)
+    return found[0] if logits.ndim == 1 else found
+
+
+def same_query_pairs(query: Names, relevant: npt.NDArray[np.bool_], gender: Names) -> Pairs:
+    """Each two versions of the same document: one query, one relevance, different genders."""
+    versions: dict[tuple[str, bool], list[int]] = {}
+    for row, key in enumerate(zip(query.tolist(), relevant.tolist(), strict=True)):
+        versions.setdefault(key, []).append(row)
+    return _of(gender, [pair for rows in versions.values() for pair in combinations(rows, 2)])
+
+
+def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> Pairs:
+    """Pairs of different genders within a batch, drawn without replacement: a row is in one pair at most.
+
+    The pairs name places within the batch.
+    """
+    order = rng.permutation(len(rows)).tolist()
+    drawn = []
+    while order:
+        first = order.pop()
+        fits = [at for at, row in enumerate(order) if kind_of(gender[rows[first]], gender[rows[row]]) >= 0]
+        if fits:
+            drawn.append((first, order.pop(fits[-1])))
+    return _of(gender[rows], drawn)
+
+
+def kind_of(one: str, other: str) -> int:
+    """The kind of a pair of genders; -1 where they are the same or one of them is neither M, F nor N."""
+    return _KIND_OF.get(frozenset((str(one), str(other))), -1)
+
+
+def _of(gender: Names, drawn: list[tuple[int, int]]) -> Pairs:
+    kinds = [kind_of(gender[left], gender[right]) for left, right in drawn]
+    kept = [(left, right, kind) for (left, right), kind in zip(drawn, kinds, strict=True) if kind >= 0]
+    columns = np.array(kept, np.int64).reshape(-1, 3)
+    return Pairs(columns[:, 0], columns[:, 1], columns[:, 2])

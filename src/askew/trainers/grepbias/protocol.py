@@ -1,0 +1,119 @@
+"""The zero-shot protocol: train on one category, test on the others; and how the alphas are chosen without them.
+
+Of the training category alone, by folds of its queries: among the settings that lose at most ``most_loss`` of the
+held-out accuracy, the one whose held-out lean is least. The test categories have no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import DataError
+from askew.trainers.grepbias.heads import HeadSettings, Rows, fit_heads
+from askew.trainers.grepbias.pairs import KINDS, Floats, Ints, alpha_grid, same_query_pairs
+
+FOLDS = 5
+Progress = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen alphas, and the held-out accuracy and lean with them and without a penalty."""
+
+    alphas: tuple[float, ...]
+    accuracy: float
+    lean: float
+    accuracy_without: float
+    lean_without: float
+
+
+@dataclass(frozen=True)
+class ZeroShot:
+    """Logits of every row: seeds by training categories by rows; and ``inside``, by a model of the same category that
+    has not seen the row's query. ``chosen`` are the alphas of each seed and training category."""
+
+    logits: Floats
+    inside: Floats
+    chosen: tuple[tuple[tuple[float, ...], ...], ...]
+
+
+def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
+    """The fold of each row; a query and all its documents are in one."""
+    names = np.unique(query)
+    if len(names) < folds:
+        raise DataError(f"folds: expected at least {folds} queries, one for each fold, found {len(names)}")
+    order = np.random.default_rng([seed, len(names)]).permutation(len(names))
+    fold_of = np.empty(len(names), np.int64)
+    fold_of[order] = np.arange(len(names)) % folds
+    return np.asarray(fold_of[np.searchsorted(names, query)])
+
+
+def choose_alphas(
+    rows: Rows, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02, folds: int = FOLDS
+) -> Choice:
+    """The alphas for a training category, by cross-validation inside it."""
+    alphas = alpha_grid() if grid is None else grid
+    if alphas[0].any():
+        raise DataError("alphas: expected the first setting of the grid to be no penalty at all")
+    held_out = held_out_logits(rows, alphas, settings, folds)
+    accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
+    lean = relative_gap(held_out, rows)
+    allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)
+    best = int(allowed[np.lexsort((alphas[allowed].sum(1), -accuracy[allowed], lean[allowed]))[0]])
+    return Choice(
+        tuple(alphas[best].tolist()), float(accuracy[best]), float(lean[best]), float(accuracy[0]), float(lean[0])
+    )
+
+
+def held_out_logits(rows: Rows, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
+    """Logits of each row (by heads) of heads that have not seen its query."""
+    fold = query_folds(rows.query, folds, settings.seed)
+    found = np.zeros((len(rows), len(alphas)))
+    for k in range(folds):
+        heads = fit_heads(rows.take(fold != k), alphas, settings)
+        found[fold == k] = heads.logits(rows.encodings[fold == k])
+    return found
+
+
+def relative_gap(logits: Floats, rows: Rows) -> Floats:
+    """The root mean squared difference between the male and the female version of a relevant document, in standard
+    deviations of the logits: one number for each head. It needs no threshold, so a few queries say more by it than by
+    counting which version wins.
+    """
+    pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
+    chosen = pairs.take(np.flatnonzero((pairs.kind == KINDS.index("MF")) & rows.relevant[pairs.left]))
+    if len(chosen) == 0:
+        raise DataError("alphas: expected relevant documents in a male and a female version, found none")
+    gaps = np.sqrt(((logits[chosen.left] - logits[chosen.right]) ** 2).mean(0))
+    return np.asarray(gaps / np.maximum(logits.std(0), 1e-12))
+
+
+def zero_shot_heads(
+    rows: Rows, category: npt.NDArray[np.str_], names: Sequence[str], settings: HeadSettings,
+    seeds: Sequence[int] = (7,), grid: Floats | None = None, most_loss: float = 0.02, progress: Progress | None = None,
+) -> ZeroShot:  # fmt: skip
+    """The whole protocol with linear heads; without a grid there is no penalty."""
+    logits = np.zeros((len(seeds), len(names), len(rows)))
+    inside = np.zeros((len(seeds), len(rows)))
+    chosen: list[tuple[tuple[float, ...], ...]] = []
+    for s, seed in enumerate(seeds):
+        own = replace(settings, seed=seed)
+        picked = []
+        for c, name in enumerate(names):
+            there = category == name
+            training = rows.take(there)
+            alphas = (0.0,) * len(KINDS)
+            if grid is not None:
+                alphas = choose_alphas(training, own, grid, most_loss).alphas
+            picked.append(alphas)
+            one = np.array([alphas])
+            logits[s, c] = fit_heads(training, one, own).logits(rows.encodings)[:, 0]
+            inside[s, there] = held_out_logits(training, one, own)[:, 0]
+            if progress is not None:
+                progress(s * len(names) + c + 1, len(seeds) * len(names), "training heads")
+        chosen.append(tuple(picked))
+    return ZeroShot(logits, inside, tuple(chosen))

@@ -1,0 +1,140 @@
+"""The tables of the paper, ours next to the published, and those it leaves out.
+
+A cell is the mean over seeds. Published values stand in brackets. For tables 2, 3, 5 and 6 the published encoder is
+BERT-base, which ours need not be: the title of a table says which.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from askew.trainers.card import Table
+from askew.trainers.grepbias.scores import (
+    GENDERS,
+    Floats,
+    Groups,
+    average_zero_shot,
+    cell_accuracy,
+    cell_fractions,
+    nan_mean,
+    summarise,
+    winners,
+)
+from askew.trainers.published import read_published
+
+_WORD = re.compile(r"[a-z]{2,}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A method: logits of seeds by trainings by rows; ``inside`` of seeds by rows where held-out folds were run."""
+
+    name: str
+    logits: Floats
+    inside: Floats | None = None
+    chosen: tuple[tuple[tuple[float, ...], ...], ...] = ()
+
+
+def published_cells(table: str) -> dict[tuple[str, str, str], float]:
+    """The values of a published table by training category, test category and name."""
+    _, rows = read_published("grepbias2022")
+    return {(r["train"], r["test"], r["name"]): float(r["value"]) for r in rows if r["table"] == table}
+
+
+def accuracy_table(number: str, result: Result, groups: Groups) -> Table:
+    """Table 1, 2 or 5: accuracy of training by test category; Average* leaves the diagonal out."""
+    theirs = published_cells(number)
+    accuracy = np.mean([cell_accuracy(one, groups) for one in result.logits], axis=0)
+    zero_shot = average_zero_shot(accuracy)
+    rows = []
+    for t, train in enumerate(groups.names):
+        cells = [_both(accuracy[t, c], theirs.get((train, test, "accuracy"))) for c, test in enumerate(groups.names)]
+        rows.append((train, *cells, _both(zero_shot[t], theirs.get((train, "Average*", "accuracy")))))
+    mean = [v for (_, test, _), v in theirs.items() if test == "Average*"]
+    rows.append(("mean", *([""] * len(groups.names)), _both(zero_shot.mean(), float(np.mean(mean)))))
+    return Table(f"Table {number}: {result.name} [published]", ("train / test", *groups.names, "Average*"), tuple(rows))
+
+
+def fractions_table(result: Result, groups: Groups) -> Table:
+    """Table 3: whose version wins, M/F/N of each cell; the average holds the diagonal."""
+    theirs = published_cells("3")
+    shares = _fractions(result, groups)
+    rows: list[tuple[Any, ...]] = []
+    for t, train in enumerate(groups.names):
+        cells = [_three(shares[t, c]) for c in range(len(groups.names))]
+        rows.append((train, *cells, _three(nan_mean(shares[t : t + 1], 1)[0])))
+        known = [[theirs.get((train, test, g)) for g in GENDERS] for test in (*groups.names, "Average")]
+        if known[0][0] is not None:
+            rows.append((f"{train} [published]", *(_three(np.array(one, float)) for one in known)))
+    return Table(f"Table 3: {result.name}, winners M/F/N", ("train / test", *groups.names, "Average"), tuple(rows))
+
+
+def before_after_table(before: Result, after: Result, groups: Groups) -> Table:
+    """Table 6: average shares of M, F, N and |M - F|, without and with the penalty."""
+    theirs = published_cells("6")
+    one, two = (nan_mean(_fractions(result, groups), 1) for result in (before, after))
+    gaps = [np.abs(shares[:, 0] - shares[:, 1]) for shares in (one, two)]
+    names = ("before M", "before F", "before N", "after M", "after F", "after N", "before |M-F|", "after |M-F|")
+    rows = []
+    for t, train in enumerate(groups.names):
+        ours = (*one[t], *two[t], gaps[0][t], gaps[1][t])
+        rows.append((train, *(_both(v, theirs.get((train, "Average", n))) for v, n in zip(ours, names, strict=True))))
+    mean = [float(np.mean([v for (_, _, name), v in theirs.items() if name == wanted])) for wanted in names[-2:]]
+    rows.append(("mean", *([""] * 6), *(_both(gap.mean(), m) for gap, m in zip(gaps, mean, strict=True))))
+    return Table(f"Table 6: {before.name} and {after.name} [published]", ("train", *names), tuple(rows))
+
+
+def words_table(names: Sequence[str], documents: dict[str, list[str]], stop_words: frozenset[str]) -> Table:
+    """Table 4: the top three words of each category by TF-IDF over the categories' joined documents."""
+    published = published_cells("4")
+    counts = {name: Counter(_WORD.findall(" ".join(documents[name]).lower())) for name in names}
+    rows = []
+    for name in names:
+        scores = {word: n * _idf(word, counts) for word, n in counts[name].items() if word not in stop_words}
+        length = math.sqrt(sum(score**2 for score in scores.values())) or 1.0
+        top = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:3]
+        ours = ", ".join(f"{word} ({score / length:.2f})" for word, score in top)
+        theirs = ", ".join(f"{word} ({value:.2f})" for (train, _, word), value in published.items() if train == name)
+        rows.append((name, ours, theirs))
+    return Table("Table 4: top words by TF-IDF", ("category", "ours", "published"), tuple(rows))
+
+
+def _idf(word: str, counts: dict[str, Counter[str]]) -> float:
+    found = sum(word in one for one in counts.values())
+    return math.log((1 + len(counts)) / (1 + found)) + 1
+
+
+def summary_table(results: Sequence[Result], groups: Groups) -> Table:
+    """What the paper leaves out: intervals over queries, several seeds, and held-out queries on the diagonal."""
+    rows = []
+    for result in results:
+        found = summarise(result.logits, groups, result.inside)
+        by_seed = np.array(found.by_seed)
+        spread = "-" if len(by_seed) < 2 else "/".join(f"{one:.3f}" for one in by_seed.std(0, ddof=1))
+        told = [str(one) for one in (found.zero_shot, found.gap, found.lean, found.distance)]
+        held_out = "-" if found.inside is None else str(found.inside)
+        rows.append((result.name, *told, f"{found.fitted.value:.4f}", held_out, f"{len(by_seed)} ({spread})"))
+    columns = (
+        "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
+        "held-out diagonal", "seeds (sd of accuracy/|M-F|)",
+    )  # fmt: skip
+    return Table(f"All methods, {len(groups.query_category)} queries, 95 % intervals", columns, tuple(rows))
+
+
+def _fractions(result: Result, groups: Groups) -> Floats:
+    return nan_mean(np.stack([cell_fractions(winners(one, groups), groups) for one in result.logits]), 0)
+
+
+def _both(ours: float, published: float | None) -> str:
+    return f"{ours:.3f}" if published is None else f"{ours:.3f} [{published:.3f}]"
+
+
+def _three(shares: Floats) -> str:
+    return "/".join("-" if math.isnan(one) else f"{one:.2f}" for one in shares)

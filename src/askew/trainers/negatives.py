@@ -1,0 +1,218 @@
+"""Bias-aware negatives: which documents a ranker is told are wrong answers.
+
+Bigdeli et al. give each training query 20 negatives, of which 12 are those that lean most among the first 1,000 that
+BM25 finds; a ranker trained so learns to put leaning documents lower. Their text names neither the measure of lean nor
+how the other 8 come about. Here lean is any number by document (0: leans nowhere), and the others are drawn at random
+from the same list.
+
+    leaning    the documents that lean most, down to those that lean at all; of equal ones the better ranked
+    random     drawn without replacement from what is left of the list; the draw depends on the seed, the query's id
+               and the rank alone, so neither the company nor the order of the queries matters
+
+A document that is judged relevant is never a negative; by default no judged document is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError
+from askew.trainers.ranker import Examples
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+EXCLUDE = ("judged", "relevant")
+FEW, NONE, FEW_LEANING = "fewer documents than negatives asked for", "no document left", "fewer leaning documents"
+NO_RELEVANT, NO_NEGATIVES = "no relevant document", "no negatives"
+# So many places of lists are looked at together: memory stays flat, and the work stays in NumPy.
+_PLACES = 1 << 21
+_STRIDE, _MIX = np.uint64(0x9E3779B97F4A7C15), (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How many negatives a query gets, which share of them leans most, and how deep the list is looked at."""
+
+    count: int = 20
+    share: float = 0.6
+    depth: int = 1000
+    exclude: str = "judged"
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.depth < 1 or self.seed < 0 or not 0 <= self.share <= 1:
+            raise ConfigError(
+                "negatives: expected count and depth of 1 or more, 0 <= share <= 1 and a seed of 0 or more; "
+                f"found {self}"
+            )
+        if self.exclude not in EXCLUDE:
+            raise ConfigError(f"negatives: exclude must be {' or '.join(EXCLUDE)}, found {self.exclude!r}")
+
+    @property
+    def leaning(self) -> int:
+        """How many of the negatives are to lean."""
+        return int(np.floor(self.count * self.share + 0.5))
+
+
+# Published: 12 of 20 from the first 1,000. The ranker it is compared with takes all 20 at random.
+PRESETS = {"bigdeli2022": Sampling(), "original": Sampling(share=0.0)}
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The run as columns: query i has the documents ``docs[offsets[i]:offsets[i + 1]]``, best first."""
+
+    query_ids: Sequence[str]
+    offsets: Ints
+    docs: Ints
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Judgements by the row of their query; ``relevant`` says which of them are positive."""
+
+    row: Ints
+    doc: Ints
+    relevant: Flags
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Negatives, query by query, the leaning ones first. ``short`` counts queries by what they lack."""
+
+    row: Ints
+    doc: Ints
+    leaning: Flags
+    short: Counter[str] = field(default_factory=Counter)
+
+
+def sample_negatives(lists: Lists, lean: Floats, judged: Judgements, how: Sampling) -> Negatives:
+    """The negatives of every query of a run. ``lean`` is by document and never below zero."""
+    _check(lists, lean, judged)
+    excluded = judged.relevant if how.exclude == "relevant" else np.ones(len(judged.row), np.bool_)
+    taken = np.unique(judged.row[excluded] * len(lean) + judged.doc[excluded])
+    step = max(1, _PLACES // how.depth)
+    parts = [
+        _some(lists, start, min(start + step, len(lists.query_ids)), lean, taken, how)
+        for start in range(0, len(lists.query_ids), step)
+    ]
+    row, doc, leaning = (np.concatenate([part[i] for part in parts]) if parts else np.zeros(0) for i in range(3))
+    short: Counter[str] = sum((part[3] for part in parts), Counter())
+    return Negatives(row.astype(np.int64), doc.astype(np.int64), leaning.astype(np.bool_), short)
+
+
+def _check(lists: Lists, lean: Floats, judged: Judgements) -> None:
+    if len(lists.offsets) != len(lists.query_ids) + 1:
+        raise DataError(f"negatives: expected {len(lists.query_ids)} lists, found {len(lists.offsets) - 1}")
+    if not np.isfinite(lean).all() or (lean < 0).any():
+        raise DataError("negatives: expected a finite lean of zero or more for every document, found another")
+    for docs in (lists.docs, judged.doc):
+        if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < len(lean):
+            raise DataError(f"negatives: a document has no lean: {len(lean)} are known, found number {docs.max()}")
+
+
+def _some(lists: Lists, start: int, stop: int, lean: Floats, taken: Ints, how: Sampling) -> tuple[Any, ...]:
+    """The negatives of the queries from ``start`` to ``stop``, all at once."""
+    docs, there = _matrix(lists, start, stop, how.depth)
+    rows = np.arange(start, stop)[:, None]
+    free = there & ~_member(rows * len(lean) + docs, taken)
+    lean_of = np.where(free, lean[docs], 0.0)
+    chosen_leaning = _first(-lean_of, lean_of > 0, how.leaning)
+    left = free & ~chosen_leaning
+    wanted = how.count - chosen_leaning.sum(axis=1)
+    chosen_random = _first(_draws(lists.query_ids[start:stop], docs.shape[1], how.seed), left, wanted)
+    at_lean, at_random = np.nonzero(chosen_leaning), np.nonzero(chosen_random)
+    row = np.concatenate([at_lean[0], at_random[0]])
+    order = np.argsort(row, kind="stable")
+    doc = np.concatenate([docs[at_lean], docs[at_random]])[order]
+    leaning = (np.arange(len(row)) < len(at_lean[0]))[order]
+    return row[order] + start, doc, leaning, _lacking(chosen_leaning, chosen_random, how)
+
+
+def _matrix(lists: Lists, start: int, stop: int, depth: int) -> tuple[Ints, Flags]:
+    """The first ``depth`` documents of some queries as rows of one table, and where there is one."""
+    begin = lists.offsets[start:stop]
+    lengths = np.minimum(lists.offsets[start + 1 : stop + 1] - begin, depth)
+    places = np.arange(max(1, int(lengths.max(initial=0))))
+    there = places < lengths[:, None]
+    docs = np.zeros(there.shape, np.int64)
+    docs[there] = lists.docs[(begin[:, None] + places)[there]]
+    return docs, there
+
+
+def _member(codes: Ints, known: Ints) -> Flags:
+    """Which codes are among the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(codes.shape, np.bool_)
+    at = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    return np.asarray(known[at] == codes)
+
+
+def _first(keys: Any, eligible: Flags, count: Any) -> Flags:
+    """In each row the ``count`` eligible places with the smallest keys; of equal keys the first places."""
+    order = np.lexsort((keys, ~eligible), axis=-1)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
+    return eligible & (ranks < np.broadcast_to(np.asarray(count), len(keys))[:, None])
+
+
+def _draws(query_ids: Sequence[str], width: int, seed: int) -> npt.NDArray[np.uint64]:
+    """A random number for each rank of each query: SplitMix64 counted from a start that the query's id gives."""
+    starts = [hashlib.sha256(f"{seed}\0{one}".encode("utf-8", "surrogatepass")).digest()[:8] for one in query_ids]
+    begin = np.frombuffer(b"".join(starts), "<u8").astype(np.uint64)
+    with np.errstate(over="ignore"):
+        value = begin[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _STRIDE
+        value = (value ^ (value >> np.uint64(30))) * _MIX[0]
+        value = (value ^ (value >> np.uint64(27))) * _MIX[1]
+    return np.asarray(value ^ (value >> np.uint64(31)), np.uint64)
+
+
+def _lacking(leaning: Flags, random: Flags, how: Sampling) -> Counter[str]:
+    found = leaning.sum(axis=1) + random.sum(axis=1)
+    counts = {
+        NONE: int((found == 0).sum()),
+        FEW: int(((found > 0) & (found < how.count)).sum()),
+        FEW_LEANING: int(((leaning.sum(axis=1) < how.leaning) & (found > 0)).sum()),
+    }
+    return Counter({reason: count for reason, count in counts.items() if count})
+
+
+def groups_of(
+    relevant: tuple[Ints, Ints], negatives: tuple[Ints, Ints], queries: int, each: int = 4, seed: int = 7
+) -> Examples:
+    """Groups of one relevant document and ``each`` negatives: all negatives of a query are used once.
+
+    Both are given as (row of the query, document). The relevant documents of a query take turns.
+    """
+    row, doc = negatives
+    # Leaning and random negatives are mixed, so that a group holds some of both.
+    order = np.lexsort((np.random.default_rng(seed).permutation(len(row)), row))
+    row, doc = row[order], doc[order]
+    many = np.bincount(row, minlength=queries)
+    by_row = np.argsort(relevant[0], kind="stable")
+    positives = np.bincount(relevant[0], minlength=queries)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    used = positives[row] > 0
+    row, doc, within = row[used], doc[used], within[used]
+    chunk = within // each
+    chunks = np.where(positives > 0, -(-many // each), 0)
+    number = (np.cumsum(chunks) - chunks)[row] + chunk
+    right = np.full((int(chunks.sum()), 1 + each), -1, np.int64)
+    right[number, 1 + within % each] = doc
+    left = np.repeat(np.arange(queries), chunks)
+    turn = np.arange(len(left)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+    first = np.cumsum(positives) - positives
+    right[:, 0] = relevant[1][by_row][first[left] + turn % np.maximum(positives[left], 1)]
+    labels = np.zeros(right.shape)
+    labels[:, 0] = 1.0
+    left_out = {NO_RELEVANT: int((positives == 0).sum()), NO_NEGATIVES: int(((many == 0) & (positives > 0)).sum())}
+    return Examples(left, right, labels, {reason: count for reason, count in left_out.items() if count})

@@ -1,0 +1,14 @@
+"""Published figures, as data with their source, so that tables print ours next to theirs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent.parent / "data" / "published"
+
+
+def read_published(name: str) -> tuple[str, list[dict[str, str]]]:
+    """The source of a file of published figures, and its rows."""
+    lines = (_FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    return lines[0].lstrip("# "), list(csv.DictReader(lines[1:]))

@@ -1,0 +1,376 @@
+"""Cross-encoders: a model reads two texts together and gives one score. Trained here, opened by any CrossEncoder.
+
+An example is a group: a text on the left (a query), texts on the right (its relevant document first, then negatives),
+and their labels. Texts are tokenised once, however often they are used. The losses, with s+ the score of the first and
+s- those of the others:
+
+    bce         binary cross-entropy of each score against its label
+    hinge       mean of max(0, margin - s+ + s-)
+    bias-aware  mean of max(0, margin - s+ + s- + lean_weight * lean of the negative); published by Seyedsalehi et al.
+                (2022) with the boolean lean and a weight of 1
+    lean-list   bce, and lean_weight times the mean lean of the group when it is shown by softmax of the scores
+
+The trainer is that of transformers, of which sentence-transformers' own is a child; the folder that comes out is one
+of sentence-transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError
+from askew.models.encode import LOADING
+from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.trainers.common import Pace, Progress, choose_device, run, seed_all
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
+_CHUNK = 20_000
+# Widths that are multiples of this suit the matrix units of a GPU, and cost nothing elsewhere.
+_ALIGNED = 8
+
+
+@dataclass(frozen=True)
+class RankerSettings:
+    """What is trained and by which loss. ``adversary`` above 0 adds a head that must not find the lean."""
+
+    model: str = MINILM
+    loss: str = "bce"
+    margin: float = 1.0
+    lean_weight: float = 1.0
+    adversary: float = 0.0
+    most_tokens: int = 256
+    most_left_tokens: int = 64
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise ConfigError(f"loss: expected one of {', '.join(LOSSES)}, found {self.loss!r}")
+        if min(self.margin, self.lean_weight, self.adversary) < 0:
+            raise ConfigError("margin, lean_weight, adversary: expected numbers of zero or more, found one below")
+        if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
+            raise ConfigError(
+                f"most_left_tokens: expected 8 or more and 8 below most_tokens ({self.most_tokens}), "
+                f"found {self.most_left_tokens}"
+            )
+
+
+# The published cross-encoder script: batches of 32 pairs, one epoch, 2e-5; 20 million pairs, of which 5,000 steps warm
+# up. Smaller data needs a share for the warm-up, and groups of five for the 1 to 4 of the script.
+PACE = Pace(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Texts as token numbers without marks of their ends: text i is ``ids[offsets[i]:offsets[i + 1]]``."""
+
+    ids: npt.NDArray[np.int32]
+    offsets: Ints
+
+    @classmethod
+    def of(cls, tokenizer: Any, texts: Sequence[str], most: int) -> Tokens:
+        """Tokenise texts, each cut at ``most`` tokens."""
+        rows: list[list[int]] = []
+        for start in range(0, len(texts), _CHUNK):
+            made = tokenizer(
+                list(texts[start : start + _CHUNK]), add_special_tokens=False, truncation=True, max_length=most,
+                return_attention_mask=False, return_token_type_ids=False,
+            )  # fmt: skip
+            rows += made["input_ids"]
+        lengths = np.array([len(row) for row in rows], np.int64)
+        ids = np.fromiter((one for row in rows for one in row), np.int32, int(lengths.sum()))
+        return cls(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    @property
+    def lengths(self) -> Ints:
+        """How many tokens each text has."""
+        return np.diff(self.offsets)
+
+    def joined(self, mark: int, other: Tokens, rows: Ints, other_rows: Ints) -> Tokens:
+        """Texts of this list, each followed by a mark and a text of another list."""
+        sizes = self.lengths[rows] + 1 + other.lengths[other_rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        ids = np.full(int(offsets[-1]), mark, np.int32)
+        for part, places, starts in (
+            (self, rows, offsets[:-1]),
+            (other, other_rows, offsets[:-1] + self.lengths[rows] + 1),
+        ):
+            lengths = part.lengths[places]
+            within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            ids[np.repeat(starts, lengths) + within] = part.ids[np.repeat(part.offsets[:-1][places], lengths) + within]
+        return Tokens(ids, offsets)
+
+
+@dataclass(frozen=True)
+class Template:
+    """What a tokenizer puts before, between and after two texts, and which of its two types each side has."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    types: tuple[int, int] | None
+    pad: int
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Template:
+        """Read off a pair of one-word texts."""
+        made = tokenizer("a", "a", return_special_tokens_mask=True)
+        marks, ids = np.array(made["special_tokens_mask"], bool), made["input_ids"]
+        inside = np.flatnonzero(~marks)
+        # Where the second text begins: after the only gap inside.
+        gap = np.flatnonzero(np.diff(inside) > 1)
+        if len(gap) != 1:
+            raise ConfigError("tokenizer: expected one that marks where the second of two texts begins, found another")
+        first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
+        types = made.get("token_type_ids")
+        return cls(
+            tuple(ids[: inside[0]]), tuple(ids[first:last]), tuple(ids[inside[-1] + 1 :]),
+            None if types is None else (types[inside[0]], types[last]),
+            int(tokenizer.pad_token_id or 0),
+        )  # fmt: skip
+
+    def batch(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
+        """Two texts in each row, the right one cut where both are longer than ``most`` together; padded."""
+        marks = len(self.before) + len(self.between) + len(self.after)
+        sizes = [left.lengths[rows[0]], right.lengths[rows[1]]]
+        sizes[1] = np.minimum(sizes[1], np.maximum(0, most - marks - sizes[0]))
+        total = sizes[0] + sizes[1] + marks
+        width = -(-int(total.max()) // _ALIGNED) * _ALIGNED
+        ids = np.full((len(total), width), self.pad, np.int64)
+        starts = [np.full(len(total), len(self.before)), len(self.before) + sizes[0] + len(self.between)]
+        columns = np.arange(width)
+        for tokens, row, start, size in zip((left, right), rows, starts, sizes, strict=True):
+            place = columns - start[:, None]
+            inside = (place >= 0) & (place < size[:, None])
+            ids[inside] = tokens.ids[(tokens.offsets[:-1][row][:, None] + place)[inside]]
+        for number, mark in enumerate(self.before):
+            ids[:, number] = mark
+        every = np.arange(len(total))
+        for number, mark in enumerate(self.between):
+            ids[every, starts[1] - len(self.between) + number] = mark
+        for number, mark in enumerate(self.after):
+            ids[every, total - len(self.after) + number] = mark
+        made = {"input_ids": ids, "attention_mask": (columns < total[:, None]).astype(np.int64)}
+        if self.types is not None:
+            second = (columns >= starts[1][:, None]) & (columns < total[:, None])
+            made["token_type_ids"] = np.where(second, self.types[1], self.types[0]).astype(np.int64)
+        return made
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Groups: the left text of each, its right texts (-1 where there is none) and their labels."""
+
+    left: Ints
+    right: Ints
+    labels: Floats
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of both sides; ``lean`` and ``group`` are by text of the right side, where a loss reads them."""
+
+    left: Sequence[str]
+    right: Sequence[str]
+    lean: Floats | None = None
+    group: Ints | None = None
+
+
+class CrossEncoder:
+    """A model with one score for two texts, and its tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any, settings: RankerSettings, device: str) -> None:
+        self.model, self.tokenizer, self.settings, self.device = model, tokenizer, settings, device
+        self.template = Template.of(tokenizer)
+
+    @classmethod
+    def load(cls, settings: RankerSettings, device: str | None = None) -> CrossEncoder:
+        """From an encoder (its head is made anew, by the seed of the moment) or from one that was trained so."""
+        need("transformers", f"the model {settings.model!r}", "train")
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from transformers.utils import logging
+
+        place, where = locate(settings.model), choose_device(device)
+        logging.disable_progress_bar()
+        said = logging.get_verbosity()
+        logging.set_verbosity_error()  # that the head is new is what is wanted here
+        try:
+            # In 32 bits, whatever the file has: rounded weights would swallow small steps.
+            model = AutoModelForSequenceClassification.from_pretrained(
+                place, num_labels=1, dtype="float32", trust_remote_code=False
+            )
+            tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        except LOADING as error:
+            raise cannot_load(settings.model, "cross", error) from error
+        finally:
+            logging.set_verbosity(said)
+        # Ranked by the score itself: a sigmoid would make equal what is nearly sure.
+        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        return cls(model.to(where), tokenizer, settings, where)
+
+    def tokens(self, texts: Sequence[str], is_left: bool = False) -> Tokens:
+        """Texts of one side, tokenised."""
+        most = self.settings.most_left_tokens if is_left else self.settings.most_tokens
+        return Tokens.of(self.tokenizer, texts, most)
+
+    def batch(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints]) -> dict[str, Any]:
+        """Rows of two texts as the model reads them."""
+        import torch
+
+        made = self.template.batch(left, right, rows, self.settings.most_tokens)
+        return {name: torch.from_numpy(values) for name, values in made.items()}
+
+    def score(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints], batch_size: int = 256) -> npt.NDArray[Any]:
+        """One score for each row of two texts; the longest are read first, so that memory fails early if at all.
+
+        In 32 bits: half as many would make equal what is only near, and a ranking of ties is no ranking.
+        """
+        import torch
+
+        self.model.eval()
+        order = np.argsort(-(left.lengths[rows[0]] + right.lengths[rows[1]]), kind="stable")
+        scores = np.zeros(len(order), np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(order), batch_size):
+                some = order[start : start + batch_size]
+                given = self.batch(left, right, (rows[0][some], rows[1][some]))
+                answer = self.model(**{name: values.to(self.device) for name, values in given.items()})
+                scores[some] = answer.logits.float().reshape(-1).cpu().numpy()
+        return scores
+
+    def save(self, folder: Path) -> None:
+        """A folder that sentence-transformers opens as a CrossEncoder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def fit(
+    texts: Texts, examples: Examples, settings: RankerSettings, pace: Pace, work: Path,
+    device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+    tokens: Callable[[Any], tuple[Tokens, Tokens]] | None = None,
+) -> CrossEncoder:  # fmt: skip
+    """Train a cross-encoder. ``tokens`` makes the tokens of both sides where they are more than those of the texts."""
+    _check(texts, examples, settings)
+    seed_all(pace.seed)
+    encoder = CrossEncoder.load(settings, device)
+    if tokens is None:
+        left, right = encoder.tokens(texts.left, is_left=True), encoder.tokens(texts.right)
+    else:
+        left, right = tokens(encoder.tokenizer)
+    network = encoder.model
+    if settings.adversary:
+        from askew.trainers.adversarial import with_adversary
+
+        assert texts.group is not None
+        network = with_adversary(encoder.model, int(texts.group.max()) + 1, settings.adversary).to(encoder.device)
+    trainer = _trainer(encoder, network, _Rows(encoder, left, right, texts, examples), settings, pace, work)
+    about = {"model": identify(settings.model), **asdict(settings), **(identity or {})}
+    run(trainer, pace, about, progress)
+    # The trainer leaves a forward behind that computes in 16 bits; scores are read in 32.
+    trainer.accelerator.unwrap_model(network, keep_fp32_wrapper=False)
+    return encoder
+
+
+def _check(texts: Texts, examples: Examples, settings: RankerSettings) -> None:
+    if not len(examples):
+        why = ", ".join(f"{count} queries with {reason}" for reason, count in examples.left_out.items())
+        raise DataError(f"training: expected examples, found none ({why or 'there are no queries'})")
+    if not (examples.labels > 0).any() or (examples.labels[examples.right >= 0] > 0).all():
+        found = "negative" if not (examples.labels > 0).any() else "positive"
+        raise DataError(f"training: expected positive and negative examples, found {found} ones only")
+    if settings.loss in ("bias-aware", "lean-list") and texts.lean is None:
+        raise ConfigError(f"loss {settings.loss!r}: expected the lean of the documents, found none")
+    if settings.loss in ("hinge", "bias-aware") and examples.right.shape[1] < 2:
+        raise ConfigError(f"loss {settings.loss!r}: expected groups of a relevant document and others, found pairs")
+    if settings.adversary and texts.group is None:
+        raise ConfigError("adversary: expected the group that each document leans to, found none")
+
+
+class _Rows:
+    """Numbers of examples in, batches out."""
+
+    def __init__(self, encoder: CrossEncoder, left: Tokens, right: Tokens, texts: Texts, examples: Examples) -> None:
+        self._encoder, self._left, self._right, self._examples = encoder, left, right, examples
+        nothing = np.zeros(len(right.lengths))
+        self._lean = nothing if texts.lean is None else texts.lean
+        self._group = nothing.astype(np.int64) if texts.group is None else texts.group
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __getitem__(self, number: int) -> int:
+        return number
+
+    def collate(self, numbers: list[int]) -> dict[str, Any]:
+        """The batch of some examples: every right text with its left one, and what the losses read."""
+        import torch
+
+        some = np.asarray(numbers)
+        right = self._examples.right[some]
+        docs = np.maximum(right, 0).reshape(-1)
+        left = np.repeat(self._examples.left[some], right.shape[1])
+        batch = self._encoder.batch(self._left, self._right, (left, docs))
+        batch["labels"] = torch.from_numpy(self._examples.labels[some].astype(np.float32))
+        batch["there"] = torch.from_numpy((right >= 0).astype(np.float32))
+        batch["lean"] = torch.from_numpy(self._lean[docs].reshape(right.shape).astype(np.float32))
+        batch["group"] = torch.from_numpy(self._group[docs])
+        return batch
+
+
+def loss_of(settings: RankerSettings, scores: Any, labels: Any, there: Any, lean: Any) -> Any:
+    """The loss of groups of scores; what is not there does not count."""
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    if settings.loss in ("hinge", "bias-aware"):
+        more = settings.lean_weight * lean[:, 1:] if settings.loss == "bias-aware" else 0.0
+        short = torch.relu(settings.margin - scores[:, :1] + scores[:, 1:] + more)
+        return (short * there[:, 1:]).sum() / there[:, 1:].sum().clamp(min=1.0)
+    each = binary_cross_entropy_with_logits(scores, labels, reduction="none")
+    loss = (each * there).sum() / there.sum()
+    if settings.loss == "lean-list":
+        shown = torch.softmax(scores.masked_fill(there == 0, -torch.inf), dim=1)
+        loss = loss + settings.lean_weight * (shown * lean).sum(dim=1).mean()
+    return loss
+
+
+def _precision(device: str) -> dict[str, bool]:
+    """Training steps on a GPU are computed in 16 bits, from weights in 32."""
+    return {"bf16": device.startswith("cuda")}
+
+
+def _trainer(encoder: CrossEncoder, network: Any, rows: _Rows, settings: RankerSettings, pace: Pace, work: Path) -> Any:
+    from transformers import PrinterCallback, Trainer, TrainingArguments
+
+    class Ranks(Trainer):  # type: ignore[misc, unused-ignore]
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
+            labels, there, lean, group = (inputs.pop(name) for name in ("labels", "there", "lean", "group"))
+            answer = model(**inputs)
+            scores = answer.logits.float().reshape(labels.shape)
+            loss = loss_of(settings, scores, labels, there, lean)
+            if settings.adversary:
+                loss = loss + model.adversary_loss(answer, group, there.reshape(-1), self._progress())
+            return (loss, answer) if return_outputs else loss
+
+        def _progress(self) -> float:
+            return float(self.state.global_step / max(1, self.state.max_steps))
+
+    arguments = TrainingArguments(
+        **pace.arguments(work, encoder.device), **_precision(encoder.device), remove_unused_columns=False
+    )
+    trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=rows.collate)
+    trainer.remove_callback(PrinterCallback)
+    # Our loss is a mean over a batch already, whatever the model's own forward takes.
+    trainer.model_accepts_loss_kwargs = False
+    return trainer

@@ -1,0 +1,242 @@
+"""Selectors: which of several ways to ask a query is taken, without any judgement at query time.
+
+A cross-encoder reads a query and a candidate together, as Refairmulate's section 5 does. What it learns to tell:
+
+    refairmulate   pairs chosen for the dataset (Fair) from negative ones: effective and leaning less
+    effectiveness  candidates that retrieve better from those that retrieve worse
+    no-loss        candidates that retrieve no worse from those that do
+
+With passages, each text is followed by the first document that it finds: after the tokenizer's own separator, or after
+the five letters ``[SEP]``, which is what the published inference writes (a BERT tokenizer reads them as its separator).
+
+``lean-aware`` needs more than the texts, and still no judgement: how far the documents lean that a candidate finds is
+counted, not learned. Of the candidates whose chance of losing nothing is high enough it takes the one whose results
+lean least. The chance comes from a logistic regression over scores and over how the two lists of results agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError
+from askew.models.find import MINILM
+from askew.trainers.common import Pace, Progress
+from askew.trainers.ranker import CrossEncoder, Examples, Floats, Ints, RankerSettings, Texts, Tokens, fit
+
+LEARNS = ("refairmulate", "effectiveness", "no-loss")
+PASSAGES = ("none", "separator", "literal")
+LITERAL = "[SEP]"
+POSITIVE, NEGATIVE, NEITHER = 1, 0, -1
+ORIGINAL = -1
+_MARKS = 8
+_STEPS, _ENOUGH = 100, 1e-9
+
+
+@dataclass(frozen=True)
+class SelectorSettings:
+    """What the cross-encoder learns, and what it is shown. ``most_each``: examples of a label that a query gives."""
+
+    learns: str = "refairmulate"
+    passages: str = "none"
+    model: str = MINILM
+    most_each: int = 4
+    text_tokens: int = 48
+    passage_tokens: int = 96
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("learns", self.learns, LEARNS), ("passages", self.passages, PASSAGES)):
+            if value not in known:
+                raise ConfigError(f"selector, {name}: expected one of {', '.join(known)}, found {value!r}")
+        if min(self.most_each, self.text_tokens, self.passage_tokens) < 1:
+            raise ConfigError("selector: expected most_each, text_tokens and passage_tokens of 1 or more")
+
+    def ranker(self) -> RankerSettings:
+        """The cross-encoder underneath."""
+        side = self.text_tokens + (0 if self.passages == "none" else 1 + self.passage_tokens)
+        return RankerSettings(self.model, most_tokens=2 * side + _MARKS, most_left_tokens=side)
+
+
+# The paper: lr 2e-5, 10% warm-up, batches of 16, one epoch, texts only. Its public inference adds the passages.
+PACE = Pace(epochs=1.0, batch_size=16, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
+PRESETS = {
+    "refairmulate2025": SelectorSettings(),
+    "refairmulate2025-code": SelectorSettings(passages="literal"),
+}
+
+
+@dataclass(frozen=True)
+class PairTexts:
+    """Queries and candidates; ``query`` is the query of each candidate.
+
+    ``passages`` are documents; ``first`` is the place of the first one that each query finds, ``candidate_first`` of
+    each candidate.
+    """
+
+    originals: Sequence[str]
+    candidates: Sequence[str]
+    query: Ints
+    passages: Sequence[str] | None = None
+    first: Ints | None = None
+    candidate_first: Ints | None = None
+
+
+def sample(query: Ints, labels: npt.NDArray[Any], most: int, seed: int = 7) -> Ints:
+    """The rows to learn from: at most so many of each label and query, drawn at random; in the order of the rows."""
+    rows = np.flatnonzero(labels != NEITHER)
+    draws = np.random.default_rng([seed, len(labels)]).random(len(labels))[rows]
+    order = rows[np.lexsort((draws, labels[rows], query[rows]))]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (query[order][1:] != query[order][:-1]) | (labels[order][1:] != labels[order][:-1])
+    starts = np.flatnonzero(new)
+    within = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return np.sort(order[within < most])
+
+
+def pair_tokens(tokenizer: Any, texts: PairTexts, settings: SelectorSettings, rows: Ints) -> tuple[Tokens, Tokens]:
+    """The left side by query, and the right side by row."""
+    if settings.passages == "none":
+        left = Tokens.of(tokenizer, texts.originals, settings.text_tokens)
+        return left, Tokens.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
+    if texts.passages is None or texts.first is None or texts.candidate_first is None:
+        raise ConfigError("selector: passages are asked for, and the data has none; train on a store that kept runs")
+    mine = texts.candidate_first[rows]
+    if settings.passages == "literal":
+        most = settings.text_tokens + 1 + settings.passage_tokens
+        first, candidates, passages = texts.first.tolist(), texts.candidates, texts.passages
+        lefts = [f"{text}{LITERAL}{passages[doc]}" for text, doc in zip(texts.originals, first, strict=True)]
+        rights = [
+            f"{candidates[row]}{LITERAL}{passages[doc]}" for row, doc in zip(rows.tolist(), mine.tolist(), strict=True)
+        ]
+        return Tokens.of(tokenizer, lefts, most), Tokens.of(tokenizer, rights, most)
+    passage_tokens = Tokens.of(tokenizer, texts.passages, settings.passage_tokens)
+    mark = int(tokenizer.sep_token_id)
+    left = Tokens.of(tokenizer, texts.originals, settings.text_tokens)
+    right = Tokens.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
+    return (
+        left.joined(mark, passage_tokens, np.arange(len(texts.originals)), texts.first),
+        right.joined(mark, passage_tokens, np.arange(len(rows)), mine),
+    )
+
+
+def train_selector(
+    texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, pace: Pace, work: Path,
+    device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+) -> CrossEncoder:  # fmt: skip
+    """A cross-encoder that tells candidates labelled POSITIVE from those labelled NEGATIVE; others are not shown."""
+    for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")):
+        if not (labels == label).any():
+            raise DataError(f"selector: expected {name} pairs to learn {settings.learns!r} from, found none")
+    rows = sample(texts.query, labels, settings.most_each, pace.seed)
+    examples = Examples(texts.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
+    about = {"selector": asdict(settings), **(identity or {})}
+
+    def tokens(tokenizer: Any) -> tuple[Tokens, Tokens]:
+        return pair_tokens(tokenizer, texts, settings, rows)
+
+    return fit(Texts((), ()), examples, settings.ranker(), pace, work, device, about, progress, tokens)
+
+
+def score_candidates(encoder: CrossEncoder, texts: PairTexts, settings: SelectorSettings, rows: Ints) -> Floats:
+    """The score of some candidates; higher is better."""
+    left, right = pair_tokens(encoder.tokenizer, texts, settings, rows)
+    size = 1024 if encoder.device.startswith("cuda") else 64
+    found = encoder.score(left, right, (texts.query[rows], np.arange(len(rows))), size)
+    return np.asarray(found, np.float64)
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A logistic regression over named features, kept as numbers."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    spread: Floats
+    weights: Floats
+    bias: float
+
+    @classmethod
+    def fit(cls, names: Sequence[str], features: Floats, labels: npt.NDArray[Any], ridge: float = 1.0) -> Chance:
+        """By Newton's method; ``ridge`` keeps the weights of features that say the same from running away."""
+        truth = np.asarray(labels, np.float64)
+        if not np.isfinite(features).all():
+            raise DataError("chance: expected finite features, found others")
+        if not 0 < truth.mean() < 1:
+            raise DataError("chance: expected rows with and without the label, found one kind only")
+        mean, spread = features.mean(axis=0), features.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        columns = np.column_stack([(features - mean) / spread, np.ones(len(truth))])
+        penalty = np.append(np.full(len(mean), ridge), 0.0)
+        weights = np.zeros(columns.shape[1])
+        for _ in range(_STEPS):
+            chance = _sigmoid(columns @ weights)
+            slope = columns.T @ (truth - chance) - penalty * weights
+            bend = (columns * (chance * (1 - chance))[:, None]).T @ columns + np.diag(penalty + _ENOUGH)
+            step = np.linalg.solve(bend, slope)
+            weights = weights + step
+            if np.abs(step).max() < _ENOUGH:
+                break
+        return cls(tuple(names), mean, spread, weights[:-1], float(weights[-1]))
+
+    def of(self, features: Floats) -> Floats:
+        """The chance of each row."""
+        return _sigmoid((features - self.mean) / self.spread @ self.weights + self.bias)
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        numbers = {name: getattr(self, name).tolist() for name in ("mean", "spread", "weights")}
+        return {"names": list(self.names), **numbers, "bias": self.bias}
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Chance:
+        """From what ``facts`` told."""
+        mean, spread, weights = (np.asarray(facts[name], np.float64) for name in ("mean", "spread", "weights"))
+        return cls(tuple(facts["names"]), mean, spread, weights, float(facts["bias"]))
+
+
+def _sigmoid(values: Floats) -> Floats:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
+
+
+def best_candidate(query: Ints, queries: int, worth: Floats, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
+    """For each query the allowed row of the highest worth, the first of equals; ORIGINAL where none is allowed."""
+    rows = np.arange(len(query)) if allowed is None else np.flatnonzero(allowed)
+    order = rows[np.lexsort((rows, -worth[rows], query[rows]))]
+    first = np.r_[True, query[order][1:] != query[order][:-1]] if len(order) else np.zeros(0, np.bool_)
+    chosen = np.full(queries, ORIGINAL, np.int64)
+    chosen[query[order][first]] = order[first]
+    return chosen
+
+
+def least_leaning(
+    query: Ints, queries: int, lean: Floats, original_lean: Floats, chance: Floats, threshold: float
+) -> Ints:
+    """For each query the candidate whose results lean least, of those that lean less than the original's and whose
+    chance of losing nothing reaches the threshold; of equals the likeliest. ORIGINAL where there is none.
+    """
+    allowed = (chance >= threshold) & (lean < original_lean[query])
+    order = np.lexsort((-chance, lean))
+    worth = np.empty(len(query))
+    worth[order] = -np.arange(len(order), dtype=np.float64)
+    return best_candidate(query, queries, worth, allowed)
+
+
+def choose_threshold(
+    query: Ints, queries: int, lean: Floats, original_lean: Floats, chance: Floats, gain: Floats, least: float = 0.0
+) -> float:
+    """The lowest threshold, which cuts lean most, whose choices gain at least ``least`` in effectiveness on average.
+
+    For queries with judgements that the chance was not learned from. ``gain`` is of each candidate.
+    """
+    grid = np.unique(np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.95, 1.0, 51)]))
+    for threshold in grid:
+        chosen = least_leaning(query, queries, lean, original_lean, chance, float(threshold))
+        taken = chosen[chosen != ORIGINAL]
+        if len(taken) == 0 or gain[taken].sum() / queries >= least:
+            return float(threshold)
+    return 1.0

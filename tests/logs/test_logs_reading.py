@@ -1,0 +1,366 @@
+"""Every form of log comes to the same events; what cannot be read is counted by reason, and nothing is lost."""
+
+import gzip
+import json
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.logs import scan
+from askew.logs.events import shape
+from askew.logs.hashing import hash_all, siphash
+from askew.stages.logs.analyse import LogSettings, analyse_log
+
+AOL = """AnonID\tQuery\tQueryTime\tItemRank\tClickURL
+7\tboots\t2006-03-01 10:00:00\t\t
+7\tboots\t2006-03-01 10:00:00\t2\thttp://a.example
+7\tboots for women\t2006-03-01 10:00:20\t1\thttp://b.example
+7\tboots for women\t2006-03-01 10:00:20\t3\thttp://c.example
+8\tgolf\t2006-03-01 11:00:00\t\t
+8\tgolf men\t2006-03-01 11:31:00\t\t
+8\tgolf men\t2006-03-01 11:31:00\t\t
+"""
+
+
+def analyse(path, form, **settings):
+    return analyse_log([path], form, LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
+
+
+def written(tmp_path, text, name="log.txt"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_aol_rows_become_searches_sessions_and_pairs(tmp_path):
+    report = analyse(written(tmp_path, AOL), "aol")
+    # User 8 pauses for 31 minutes, so that the second query opens a session.
+    assert report.counts == {
+        "rows_read": 7, "rows": 7, "users": 2, "sessions": 3, "searches": 4, "pairs": 1, "specialising": 1,
+        "for_group": 1, "out_of_order": 0,
+    }  # fmt: skip
+    assert report.tables["gaps"].row(0)[2:4] == (1, 20.0)
+    assert report.tables["clicks"].select("before", "after").row(0) == (1.0, 1.0)
+
+
+def test_a_longer_gap_keeps_a_session_open(tmp_path):
+    report = analyse(written(tmp_path, AOL), "aol", gap_minutes=31)
+    assert (report.counts["sessions"], report.counts["for_group"]) == (2, 2)
+
+
+def test_a_log_may_be_packed_and_in_several_files(tmp_path):
+    folder = tmp_path / "aol"
+    folder.mkdir()
+    (folder / "a.txt.gz").write_bytes(gzip.compress(AOL.encode()))
+    (folder / "b.txt").write_text(AOL.replace("\n7\t", "\n9\t"))
+    (folder / "readme.md").write_text("not a log")
+    report = analyse(folder, "aol")
+    assert (report.counts["rows_read"], report.counts["users"], report.counts["for_group"]) == (14, 3, 2)
+    assert any("2 files" in note for note in report.notes)
+
+
+def test_bad_rows_are_counted_by_reason_with_their_places(tmp_path):
+    rows = AOL.encode() + (
+        b"7\tone column too many\t2006-03-01 10:00:20\t1\thttp://b.example\tmore\n"
+        b"7\ttwo columns\n"
+        b"7\tsecret query\t2006-13-01 10:00:20\t\t\n"
+        b"7\tno time\tyesterday\t\t\n"
+        b"7\tnul\x00\t2006-03-01 10:00:20\t\t\n"
+        b"7\tbad \xff\xfe\t2006-03-01 10:00:20\t\t\n"
+        b"7\trank\t2006-03-01 10:00:20\tfirst\thttp://b.example\n"
+        b"\tnobody\t2006-03-01 10:00:20\t\t\n"
+        b"7\t-\t2006-03-01 10:00:20\t\t\n"
+        b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
+        b"\n"
+    )
+    report = analyse(written(tmp_path, rows), "aol")
+    assert report.rejected == {
+        "NUL byte": 1, "click rank is not a number from 1 on": 1, "header line again": 1, "no user": 1, "not UTF-8": 1,
+        "query without a term": 1, "unparseable time": 2, "wrong number of columns": 2,
+    }  # fmt: skip
+    assert report.counts["rows_read"] == report.counts["rows"] + sum(report.rejected.values()) == 17
+    places = report.examples["unparseable time"]
+    assert places[0].endswith("log.txt:11: time '9999-99-99 99:99:99'")
+    assert places[1].endswith("log.txt:12: time 'aaaaaaaaa'")
+    assert "secret" not in json.dumps(report.to_dict())
+
+
+def test_rows_out_of_order_are_put_in_place_and_told(tmp_path):
+    lines = AOL.splitlines(keepends=True)
+    report = analyse(written(tmp_path, "".join([lines[0], lines[3], lines[1], *lines[4:]])), "aol")
+    assert report.counts["for_group"] == 1
+    assert report.counts["out_of_order"] == 1
+    assert any("log.txt:3" in note for note in report.notes)
+
+
+def test_aol_columns_may_be_missing_at_the_end_and_so_may_the_header(tmp_path):
+    text = "\n".join(line.rstrip("\t") for line in AOL.splitlines()[1:])
+    assert analyse(written(tmp_path, text), "aol").counts["for_group"] == 1
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_do_not_matter(tmp_path):
+    text = b"\xef\xbb\xbf" + AOL.replace("\n", "\r\n").encode()
+    report = analyse(written(tmp_path, text), "aol")
+    assert (report.counts["for_group"], report.rejected) == (1, {})
+
+
+def tsv(rows, header="user\ttime\tquery\tentry\ttopic"):
+    return "\n".join([header, *("\t".join(row) for row in rows)]) + "\n"
+
+
+def test_a_tsv_names_its_columns_in_the_first_line(tmp_path):
+    first = ("u", "2021-01-01T10:00:00.250Z", "boots", "", "shop")
+    rows = [first, ("u", "1609495220", "boots men", "Suggestion", "shop")]
+    report = analyse(written(tmp_path, tsv(rows)), "tsv")
+    assert report.tables["gaps"].filter(group="male", entry="all")["median"][0] == pytest.approx(19.75)
+    assert report.tables["entries"].filter(group="all", entry="recommended")["share"][0] == 1.0
+    assert report.settings["topics"] == "the log's own column"
+
+
+def test_columns_may_have_other_names(tmp_path):
+    rows = [("1", "a", "100", "boots"), ("1", "a", "130", "men boots"), ("1", "b", "131", "men boots x")]
+    path = written(tmp_path, tsv(rows, "who\tsid\tts\tq"))
+    named = {"user": "who", "session": "sid", "time": "ts", "query": "q"}
+    report = analyse(path, "tsv", columns=named)
+    assert (report.counts["sessions"], report.counts["pairs"], report.counts["for_group"]) == (2, 1, 1)
+
+
+def test_given_sessions_are_kept_apart_even_where_they_alternate(tmp_path):
+    queries = ["boots", "golf", "boots men", "golf men"]
+    rows = [("u", session, str(i), query) for i, (session, query) in enumerate(zip("abab", queries, strict=True))]
+    report = analyse(written(tmp_path, tsv(rows, "user\tsession\ttime\tquery")), "tsv")
+    assert (report.counts["users"], report.counts["sessions"], report.counts["for_group"]) == (1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "error", "words"),
+    [
+        ("who\ttime\tquery", None, DataError, "user or session"),
+        ("user\tquery", None, DataError, "expected a column time"),
+        ("user\ttime\tquery", {"query": "text"}, DataError, "expected a column text"),
+        ("user\ttime\tquery", {"qury": "query"}, UnknownName, "did you mean 'query'"),
+        ("user\ttime\tquery", {"session": "user"}, ConfigError, "named for two parts"),
+    ],
+)
+def test_wrong_columns_are_refused_without_quoting_the_line(tmp_path, header, columns, error, words):
+    path = written(tmp_path, header + "\n")
+    with pytest.raises(error, match=words) as found:
+        analyse(path, "tsv", columns=columns)
+    assert "who" not in str(found.value)
+
+
+def test_an_empty_log_an_unknown_format_and_a_folder_without_logs_are_errors(tmp_path):
+    with pytest.raises(DataError, match="found none"):
+        analyse(written(tmp_path, "", "empty.tsv"), "tsv")
+    with pytest.raises(UnknownName, match="known: aol"):
+        analyse(written(tmp_path, AOL), "aool")
+    with pytest.raises(DataError, match="no such file"):
+        analyse(tmp_path / "absent", "aol")
+    with pytest.raises(DataError, match=r"ending in \.parquet"):
+        analyse(tmp_path, "parquet")
+    with pytest.raises(ConfigError, match="fixed fields"):
+        analyse(written(tmp_path, "{}", "x.json"), "tripclick", columns={"user": "x"})
+
+
+TRIP = [
+    {"DateCreated": "/Date(1372634155000)/", "SessionId": "s1", "Keywords": "asthma", "DocumentId": 5,
+     "Documents": [4, 5]},
+    {"DateCreated": "/Date(1372634165000)/", "SessionId": "s1", "Keywords": "asthma in women", "DocumentId": 5,
+     "Documents": [5, 6], "Url": "http://x", "Title": "x"},
+    {"DateCreated": "/Date(1372634175000)/", "SessionId": "s1", "Keywords": "asthma in women", "DocumentId": 6,
+     "Documents": [5, 6]},
+    {"DateCreated": "/Date(1372634155000)/", "SessionId": "s2", "Keywords": "gout", "DocumentId": 0, "Documents": []},
+]  # fmt: skip
+
+
+def test_tripclick_records_are_read_with_clicks_and_results(tmp_path):
+    lines = "".join(json.dumps(row) + "\n" for row in TRIP)
+    report = analyse(written(tmp_path, lines, "2013-07-01.json"), "tripclick")
+    assert (report.counts["users"], report.counts["searches"], report.counts["for_group"]) == (2, 3, 1)
+    # The document clicked first on the second page stood second on the first page, and is now first.
+    assert report.tables["ranks"].filter(group="all", change="lower")["hits"][0] == 1
+    assert any("no users" in note for note in report.notes)
+
+
+def test_tripclick_lines_that_are_no_records_are_counted_and_the_others_read(tmp_path):
+    lines = [json.dumps(TRIP[0]), "{broken", "[1]", json.dumps(TRIP[1]), '{"Keywords": "x", "SessionId": "s"}', ""]
+    report = analyse(written(tmp_path, "\n".join(lines), "x.json"), "tripclick")
+    assert report.rejected == {"not a JSON record": 2, "unparseable time": 1}
+    assert report.counts["for_group"] == 1
+    assert report.counts["rows_read"] == 5
+
+
+XML = """<track><session num="1" starttime="0"><topic num="3"><desc>x</desc></topic>
+<interaction num="1" starttime="9.5"><query>boots</query><results>
+<result rank="1"><url>http://a.example/1</url><title>men</title><snippet>men and women</snippet></result>
+<result rank="2"><url>http://b.example/2</url><title></title><snippet>&lt;b&gt;</snippet></result></results>
+<clicked><click num="1" starttime="10" endtime="11"><rank>2</rank></click></clicked></interaction>
+<interaction num="2" starttime="30"><query>boots women</query><results>
+<result rank="1"><url>http://b.example/2</url><title>women</title><snippet></snippet></result></results>
+<clicked><click num="1" starttime="31" endtime="32"><rank>1</rank></click></clicked></interaction>
+<currentquery starttime="60.25"><query>boots women red</query></currentquery></session></track>"""
+
+
+def test_trec_sessions_are_read_with_times_results_texts_and_clicks(tmp_path):
+    report = analyse(written(tmp_path, XML, "s.xml"), "trec-session")
+    assert (report.counts["sessions"], report.counts["searches"], report.counts["for_group"]) == (1, 3, 1)
+    tables = report.tables
+    assert tables["gaps"]["median"][0] == pytest.approx(20.5)
+    assert tables["ranks"].filter(group="all", change="lower")["share"][0] == 1.0
+    # One woman and two men on the first page: the added group is the smaller.
+    assert tables["kinds"].filter(group="all", kind="corrects")["hits"][0] == 1
+    assert tables["lean"].select("before", "after").row(0) == (pytest.approx(1 / 3), 1.0)
+
+
+def test_xml_that_is_cut_short_is_an_error_with_its_place(tmp_path):
+    with pytest.raises(DataError, match=r"s\.xml:\d+: not well-formed"):
+        analyse(written(tmp_path, XML[:300], "s.xml"), "trec-session")
+    with pytest.raises(DataError, match="expected <session> elements"):
+        analyse(written(tmp_path, "<a/>", "t.xml"), "trec-session")
+
+
+def test_parquet_columns_may_be_texts_numbers_times_or_lists(analysed):
+    rows = {
+        "user": [1, 1], "time": [100.5, 110.0], "query": ["boots", "women boots"], "click_rank": [None, 2],
+        "click_doc": [None, "http://b.example"], "results": [["http://a.example", "http://b.example"]] * 2,
+    }  # fmt: skip
+    report = analysed(rows)
+    assert report.tables["gaps"]["median"][0] == 9.5
+    assert report.tables["ranks"].filter(group="all", change="same")["hits"][0] == 1
+
+
+def test_bad_rows_of_parquet_are_counted_by_reason(analysed):
+    rows = {
+        "user": ["a", None, "c", "d", "e"], "time": [1, 2, None, 4, 5], "query": ["x", "x", "x", "nul\0", None],
+        "click_rank": [[1], [2], [3], [4], [0]],
+    }  # fmt: skip
+    report = analysed(rows)
+    assert report.rejected == {
+        "NUL byte": 1, "click rank is not a number from 1 on": 1, "no user": 1, "unparseable time": 1,
+    }  # fmt: skip
+    assert report.examples["no user"][0].endswith("log.parquet, row 2")
+
+
+def test_a_file_that_is_no_parquet_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="not a whole Parquet file"):
+        analyse(written(tmp_path, "x", "x.parquet"), "parquet")
+
+
+def test_files_with_different_columns_are_not_read_as_one(tmp_path):
+    written(tmp_path, tsv([("u", "1", "a", "", "")]), "a.tsv")
+    written(tmp_path, tsv([("u", "1", "a")], "user\ttime\tquery"), "b.tsv")
+    with pytest.raises(DataError, match="one of the two lacks entry, topic"):
+        analyse(tmp_path, "tsv")
+
+
+NOT_TIMES = (
+    "", "x", "2006-02-29 00:00:00", "2006-03-01", "2006-03-01 24:00:00", "1.", "2006-03-01 07:17:12 am", "-5",
+    "2006-03-01T07:17:12+2", "1e9", "12345678901234567",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2006-03-01 07:17:12", 1141197432000),
+        ("2006-03-01T07:17:12Z", 1141197432000),
+        ("2006-03-01T07:17:12.5", 1141197432500),
+        ("2006-03-01T09:17:12+02:00", 1141197432000),
+        ("2006-03-01T02:47:12-0430", 1141197432000),
+        (" 1141197432 ", 1141197432000),
+        ("1141197432000", 1141197432000),
+        ("99.396003", 99396),
+        ("2004-02-29 00:00:00", 1078012800000),
+        *((wrong, None) for wrong in NOT_TIMES),
+    ],
+)
+def test_times_are_read_in_all_their_forms(text, expected):
+    data = np.frombuffer(text.encode() + b"#", np.uint8)
+    times, good = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    scan.parse_times(data, np.array([0]), np.array([len(text)]), times, good)
+    assert (int(times[0]) if good[0] else None) == expected
+
+
+@given(st.datetimes(min_value=datetime(1600, 1, 1)))
+def test_every_date_is_read_as_python_reads_it(moment):
+    text = moment.replace(microsecond=0).isoformat(" ")
+    data = np.frombuffer(text.encode(), np.uint8)
+    times, good = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    scan.parse_times(data, np.array([0]), np.array([len(text)]), times, good)
+    epoch = datetime(1970, 1, 1)
+    assert good[0]
+    assert int(times[0]) == round((moment.replace(microsecond=0) - epoch).total_seconds()) * 1000
+
+
+@given(st.binary(max_size=12))
+def test_utf8_is_told_from_other_bytes_as_python_does(data):
+    try:
+        data.decode("utf-8")
+        expected = True
+    except UnicodeDecodeError:
+        expected = False
+    assert scan.is_utf8(np.frombuffer(data + b"#", np.uint8), 0, len(data)) == expected
+
+
+@given(st.lists(st.text("ab\té", max_size=5), max_size=40), st.booleans())
+def test_columns_are_cut_where_the_tabs_are(lines, windows):
+    end = "\r\n" if windows else "\n"
+    text = "".join(line + end for line in lines).encode()
+    data = np.zeros(len(text) + scan.READ_AHEAD, np.uint8)
+    data[: len(text)] = np.frombuffer(text, np.uint8)
+    starts, ends = np.zeros((2, 2, len(lines)), np.int64)
+    why = np.zeros(len(lines), np.uint8)
+    assert scan.split_lines(data, len(text), 1, 2, np.array([0, 1]), starts, ends, why) == len(lines)
+    for row, line in enumerate(lines):
+        if why[row] == scan.GOOD:
+            fields = [*line.split("\t"), ""][:2]
+            assert [text[starts[i, row] : ends[i, row]].decode() for i in (0, 1)] == fields
+        else:
+            assert line.count("\t") > 1 or not line.strip()
+
+
+def test_ids_are_hashed_by_siphash_with_the_key():
+    # The test vector of the authors: key 00 01 ... 0f, input 00 01 ... 0e.
+    key = np.frombuffer(bytes(range(16)), np.uint64)
+    data = np.arange(15, dtype=np.uint8)
+    assert int(siphash(data, 0, 15, key)) == 0xA129CA6149BE45E5
+    assert hash_all(data, np.array([0, 1]), np.array([15, 15]), key).tolist()[0] == 0xA129CA6149BE45E5
+    assert int(siphash(data, 0, 15, key + np.uint64(1))) != 0xA129CA6149BE45E5
+
+
+def test_the_shape_of_a_value_tells_nothing_of_it():
+    assert shape("Secret-42 é\x07") == "'aaaaaa-99 ??'"
+    assert shape("x" * 100) == "'" + "a" * 40 + "'..."
+
+
+def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monkeypatch):
+    from askew.logs.planted import Planted
+    from askew.logs.synthetic import SyntheticLog, write_log
+    from askew.stages.logs import reading
+
+    log = SyntheticLog(Planted(sessions=3000, users=700, queries_per_topic=3), pages=False)
+    by_user = write_log(log, tmp_path / "user.tsv", "tsv", "user")
+    lines = by_user.read_bytes().splitlines(keepends=True)
+    rng = np.random.default_rng(0)
+    shuffled = [lines[0], *(lines[1 + i] for i in rng.permutation(len(lines) - 1))]
+    any_order = written(tmp_path, b"".join(shuffled), "any.tsv")
+    found = [analyse(by_user, "tsv", min_users=2)]
+    monkeypatch.setattr(reading, "_BLOCK", 20_000)
+    monkeypatch.setattr("askew.logs.spill._PART_BYTES", 30_000)
+    monkeypatch.setattr("askew.logs.spill._IN_MEMORY", 0)
+    found.append(analyse(any_order, "tsv", min_users=2, threads=3, folder=tmp_path))
+    first, second = found
+    assert first.counts | {"out_of_order": 0} == second.counts | {"out_of_order": 0}
+    assert second.counts["out_of_order"] > 0
+    for name, table in first.tables.items():
+        other = second.tables[name]
+        keys = [c for c in table.columns if table[c].dtype == pl.String]
+        one, two = (t.sort(keys) if keys else t for t in (table, other))
+        assert_frame_equal(one, two, check_row_order=True, rel_tol=1e-9)
+    assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == []
