@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.rankers import lucene
+from askew.rankers.bm25 import bounds
 from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.index import Index, build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
@@ -137,6 +138,41 @@ def test_query_likelihood_is_lucenes_formula_by_hand(tmp_path):
 )
 def test_lengths_are_remembered_as_lucene_does_in_one_byte(length, kept):
     assert shorten(np.array([length], np.int32)).tolist() == [kept]
+
+
+def test_weights_are_there_whole_or_not_at_all(tmp_path, monkeypatch):
+    index = make(tmp_path, ["a b", "b c"])
+    folder = index.folder / f"weights-{Bm25().id}"
+
+    def die(path, _):
+        assert not folder.exists()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bounds, "write_json", die)
+        with pytest.raises(KeyboardInterrupt):
+            index.weights(Bm25())
+    assert not folder.exists()
+    assert not list(index.folder.glob(".writing-*"))
+    folder.mkdir()
+    (folder / "impacts.f32").write_bytes(b"half")
+    assert len(index.weights(Bm25()).impacts) == len(index.docs)
+
+
+def test_two_that_make_the_same_weights_at_once_both_have_them(tmp_path, monkeypatch):
+    index = make(tmp_path, ["a b", "b c"])
+    folder, write = index.folder / f"weights-{Bm25().id}", bounds._write
+    other = Index.open(index.folder)
+
+    def slowly(*arguments):
+        write(*arguments)
+        monkeypatch.setattr(bounds, "_write", write)
+        other.weights(Bm25())  # somebody else is done first
+        assert folder.exists()
+
+    monkeypatch.setattr(bounds, "_write", slowly)
+    assert len(index.weights(Bm25()).impacts) == len(index.docs)
+    assert not list(index.folder.glob(".writing-*"))
 
 
 def test_parameters_change_without_reading_the_texts_again(tmp_path):

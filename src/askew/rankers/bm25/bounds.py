@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +35,26 @@ class Weights:
 
 
 def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
-    """Write the worth of every posting and its bounds to a folder; it is there when its header is."""
-    folder.mkdir(exist_ok=True)
+    """Write the worth of every posting and its bounds to a folder that is there whole or not at all.
+
+    Several processes that open an index may do so at once: the first to finish puts its folder there, and the others'
+    are the same.
+    """
+    made = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder.parent))
+    try:
+        _write(made, name, offsets, docs, impacts, documents)
+        made.chmod(0o755)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not (folder / "header.json").exists():  # the rest of a write that was cut off
+                shutil.rmtree(folder)
+                made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _write(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
     block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(offsets) // BLOCK))]).astype(np.int64)
     block_max = np.zeros(int(block_offsets[-1]), np.float32)
     term_max = np.zeros(len(offsets) - 1, np.float32)
