@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models.find import MINILM, identify
 from askew.models.relevance import encode_pairs
 from askew.trainers.card import Table, hardware, shown
-from askew.trainers.common import choose_device
+from askew.trainers.common import choose_device, remembered
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, Texts
 from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadSettings, Rows
 from askew.trainers.grepbias.pairs import alpha_grid
@@ -42,8 +42,8 @@ from askew.trainers.grepbias.transfer import zero_shot_finetuned
 SEEDS = (1, 2, 3, 4, 5)
 # The one setting of the penalty for trained encoders: the end of the published grid, set before any was trained.
 STRONGEST = {"alpha_mf": 2.0, "alpha_mn": 2.0, "alpha_fn": 2.0}
-RUNS: dict[str, tuple[str, dict[str, float], bool]] = {
-    "full": ("full", {}, False),
+RUNS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "full": ("full", {"pairs": "batch"}, False),
     "lora": ("lora", {}, True),
     "lora-penalty": ("lora", STRONGEST, True),
 }
@@ -65,15 +65,28 @@ def heads(data: GrepBias, options: Any) -> list[Result]:
         ("joint", False, PUBLISHED, SEEDS, both),
         ("apart", False, CONVERGED, (7,), both),
         ("apart", True, CONVERGED, (7,), both),
-        ("apart", True, replace(CONVERGED, pairs="batch"), SEEDS, both[1:]),
+        ("apart", True, replace(CONVERGED, pairs="batch"), (7,), both[1:]),
     ):
-        rows = encoded(data, layout, with_title, options)
         for grid in grids:
-            began = time.monotonic()
-            found = zero_shot_heads(rows, data.category, data.categories, settings, seeds, grid)
             name = title(layout, with_title, settings, grid is not None)
-            print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
-            made.append(Result(name, found.logits, found.inside, found.chosen))
+            about = {"data": [one["sha256"] for one in data.files], "model": identify(options.model), "seeds": seeds,
+                     **asdict(settings)}  # fmt: skip
+
+            def make(
+                layout: str = layout, with_title: bool = with_title, settings: HeadSettings = settings,
+                seeds: tuple[int, ...] = seeds, grid: Any = grid,
+            ) -> dict[str, Any]:  # fmt: skip
+                began = time.monotonic()
+                rows = encoded(data, layout, with_title, options)
+                found = zero_shot_heads(rows, data.category, data.categories, settings, seeds, grid)
+                return {
+                    "logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen,
+                    "seconds": time.monotonic() - began,
+                }  # fmt: skip
+
+            found = remembered(options.work / f"{name.replace(', ', '-').replace(' ', '_')}.json", about, make)
+            print(f"{name}: {found['seconds']:.0f} s", flush=True)
+            made.append(Result(name, np.array(found["logits"]), np.array(found["inside"]), found["chosen"]))
     return made
 
 

@@ -114,7 +114,8 @@ def prepare(options: argparse.Namespace) -> None:
         print(f"{name}: {kept.sum():,} negatives, mean lean {lean[found.doc[kept]].mean():.3f}; {dict(found.short)}")
     arrays["relevant_row"], arrays["relevant_doc"] = rows, answers
     arrays |= _candidates(hits, test)
-    np.savez_compressed(options.out / "arrays.npz", **{name: _small(values) for name, values in arrays.items()})
+    small = {name: values.astype(np.int32) if values.dtype.kind == "i" else values for name, values in arrays.items()}
+    np.savez_compressed(options.out / "arrays.npz", **small)
     used = np.union1d(train, test)
     texts = {"queries": queries["text"].gather(used).to_list(), "used": used.tolist(), "docs": docs["text"].to_list()}
     with gzip.open(options.out / "texts.json.gz", "wt", encoding="utf-8") as file:
@@ -142,11 +143,6 @@ def _candidates(hits: Any, test: Any) -> dict[str, Any]:
     within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     places = hits.offsets[test][rows] + within
     return {"test_row": rows, "test_doc": hits.docs[places], "test_bm25": hits.scores[places]}
-
-
-def _small(values: Any) -> Any:
-    """Whole numbers in 32 bits."""
-    return values.astype(np.int32) if values.dtype.kind == "i" else values
 
 
 def write_weights(folder: Path) -> None:
@@ -244,23 +240,9 @@ def _train_one(arrays: Any, texts: Any, tokens: Any, way: str, settings: Any, pa
     found = encoder.score(*tokens, rows, batch_size=1024 if encoder.device.startswith("cuda") else 64)
     done = time.monotonic()
     return found, {
-        **_glance(arrays, found), "pairs": int((examples.right >= 0).sum()), "train_seconds": round(trained - began, 1),
+        "pairs": int((examples.right >= 0).sum()), "train_seconds": round(trained - began, 1),
         "score_seconds": round(done - trained, 1), "minutes": (done - began) / 60, "device": encoder.device,
     }  # fmt: skip
-
-
-def _glance(arrays: Any, scores: Any) -> dict[str, float]:
-    """Mean RR@10 and mean lean of the first ten, for the log; ``evaluate`` measures properly."""
-    row, doc = arrays["test_row"], arrays["test_doc"]
-    order = np.lexsort((-scores, row))
-    rank = np.arange(len(order)) - np.searchsorted(row[order], row[order]) + 1
-    known = set(zip(arrays["relevant_row"].tolist(), arrays["relevant_doc"].tolist(), strict=True))
-    at = [pair in known for pair in zip(arrays["test"][row[order]].tolist(), doc[order].tolist(), strict=True)]
-    best = np.zeros(len(arrays["test"]))
-    hits = np.flatnonzero(np.array(at) & (rank <= 10))
-    np.maximum.at(best, row[order][hits], 1.0 / rank[hits])
-    first = doc[order][rank <= 10]
-    return {"rr10": round(float(best.mean()), 4), "lean10": round(float(arrays["lean_tf"][first].mean()), 4)}
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -361,9 +343,7 @@ def _line(way: str, measure: str, one: Any, gains: list[float], p: float, mean: 
     change = "" if one.relative is None else f" {one.relative:+.1%}"
     line += f" from {one.old:.4f}{change}; gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}] {_p(p)}"
     line += f", by seed {' '.join(f'{gain:+.4f}' for gain in gains)}" if len(gains) > 1 else ""
-    return line + (
-        "" if one.p_no_loss is None else f"; a loss of {DELTA} or more is ruled out with {_p(one.p_no_loss)}"
-    )
+    return line + ("" if one.p_no_loss is None else f"; no loss of {DELTA} or more: {_p(one.p_no_loss)}")
 
 
 def _p(value: float) -> str:

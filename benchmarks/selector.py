@@ -7,6 +7,12 @@
 
 The middle part needs torch, transformers and numpy only. Queries are split by their words: half to train on, a tenth
 for the chance of losing nothing, a tenth for thresholds, three tenths to report.
+
+Candidates are made from what BM25 finds for the query, and nothing that a selector reads comes from a judgement: lists
+of results and their BM25 scores, cosines of the base encoder, scores of the cross-encoders, and for the lean-aware ones
+the measured lean of each candidate's own results. Stated before the test part was looked at: the margin of the tests,
+and two rules for the threshold: the lowest whose choices on dev lose no more than the margin, or nothing ("margin 0"),
+by the lower end of the 95% interval. Features were chosen by looking at dev, which therefore flatters a little.
 """
 
 from __future__ import annotations
@@ -37,7 +43,7 @@ def prepare(options: argparse.Namespace) -> None:
     """Everything that needs no training, as plain arrays and texts."""
     from negatives import write_weights
 
-    from askew.stages.train_selector import labels_for, read_built
+    from askew.stages.built_pairs import labels_for, read_built
     from askew.trainers.selector import NEITHER, sample
 
     built = read_built(options.store)
@@ -183,6 +189,124 @@ def _encoder(weights: str) -> Any:
     return encode
 
 
+SHOWN = ("RR@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10", "NFaiRR@10")
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """What each way to choose does to the held-out queries."""
+    from askew.core.fingerprint import digest_file
+    from askew.stages.built_pairs import LEAN, Part, effects, read_built
+    from askew.stages.train_selector import ORIGINAL
+
+    built = read_built(options.store)
+    parts = built.parts()
+    test = Part.of(built, parts, "test")
+    chosen, told = choices(built, parts, test, options)
+    print(f"data {digest_file(options.prepared / 'arrays.npz')[:16]}; queries by part: {_counts(parts)}")
+    print(f"test part: {len(test.queries):,} queries, {len(test.rows):,} candidates; a lean is taken without its sign")
+    print(
+        f"{LEAN} is input and outcome of the least leaning and the lean-aware ones; ARaB(tc) and ARaB(bool) count the"
+    )
+    print("same words otherwise; LexiconShare and NFaiRR are no input and count other words")
+    print("lean-aware: the lowest chance whose choices on dev lose no more than the margin by the interval's lower end")
+    print("gain: better if positive, with 95% interval over queries; p of the paired test, without correction")
+    for name, rows in chosen.items():
+        found = effects(built, test, rows, DELTA)
+        changed = int((rows != ORIGINAL).sum())
+        print(f"\n{name}: another candidate for {changed:,} of {len(rows):,} queries {told.get(name, '')}".rstrip())
+        for measure in SHOWN:
+            print(_line(measure, found[measure]))
+        if changed:
+            print(_verdict(found["RR@10"], cut_of(built, test, rows)))
+
+
+def cut_of(built: Any, test: Any, rows: Any) -> tuple[float, float, float]:
+    """By which share the mean of the lean falls, with a 95% interval over queries."""
+    from askew.analysis.intervals import bootstrap_means
+    from askew.stages.built_pairs import LEAN
+    from askew.stages.train_selector import ORIGINAL
+
+    old = np.abs(built.old(LEAN))[test.queries]
+    new = np.where(rows == ORIGINAL, old, np.abs(built.new(LEAN))[rows])
+    low, high = np.quantile(1.0 - bootstrap_means(new) / bootstrap_means(old), [0.025, 0.975])
+    return 1.0 - float(new.mean() / old.mean()), float(low), float(high)
+
+
+def _counts(parts: Any) -> str:
+    return ", ".join(f"{name} {int((parts == name).sum()):,}" for name in ("train", *HELD_OUT))
+
+
+def _line(measure: str, one: Any) -> str:
+    change = f"{one.old:.4f} -> {one.new:.4f}" + ("" if one.relative is None else f" {one.relative:+.1%}")
+    gain = f"gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}] {_p(one.p)}"
+    shares = f"helped {one.helped / one.n:.1%}, hurt {one.hurt / one.n:.1%} of n = {one.n:,}"
+    return f"  {measure:16} {change}; {gain}; {shares}"
+
+
+def _p(value: float) -> str:
+    return "p<0.0001" if value < 0.0001 else f"p={value:.4f}"
+
+
+def _verdict(effect: Any, cut: tuple[float, float, float]) -> str:
+    """What the tests say of the loss of effectiveness, beside the cut of lean."""
+    told = "a loss" if effect.gain < 0 else "a gain"
+    plain = f"the paired test finds {told if effect.p < 0.05 else 'no difference'}"
+    no_loss = f"a loss of {DELTA} or more is {'' if effect.p_no_loss < 0.05 else 'not '}ruled out"
+    same = f"equivalence within {DELTA} (TOST) {'holds' if effect.p_equivalent < 0.05 else 'does not hold'}"
+    aim = "yes" if cut[0] >= 0.4 and effect.p_no_loss < 0.05 else "no"
+    return (
+        f"  RR@10: {plain} ({_p(effect.p)}); {no_loss} ({_p(effect.p_no_loss)}); {same} ({_p(effect.p_equivalent)})\n"
+        f"  mean lean cut by {cut[0]:.1%} [{cut[1]:.1%}, {cut[2]:.1%}]; 40% or more without a loss of {DELTA}: {aim}"
+    )
+
+
+def choices(built: Any, parts: Any, test: Any, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """The row that each way takes for each test query, and what is to be said of it."""
+    from askew.stages.built_pairs import LEAN, Part
+    from askew.stages.train_selector import Close, choose_lean_aware, learn_chance, usual_choices
+    from askew.trainers.selector import choose_threshold
+
+    arrays, scores = scores_of(options)
+    rows = arrays["held_out"]
+    close = Close(*(scores.pop(name) for name in ("similar", "similar_docs", "similar_candidate_docs")))
+    at = np.searchsorted(rows, test.rows)
+    usual = usual_choices(built, test)
+    chosen = {"keep the original": usual["original"], "a random candidate": usual["random"]}
+    chosen["the most similar candidate"] = test.best(close.candidate[at])
+    gain, told, dev = built.gain("RR@10"), {}, Part.of(built, parts, "dev")
+    for name, values in scores.items():
+        chosen[f"{name}, the best"] = test.best(values[at])
+        mine = values[np.searchsorted(rows, dev.rows)]
+        grid = np.append(np.quantile(mine, np.linspace(0, 1, 101)), mine.max() + 1.0)
+        threshold = choose_threshold(
+            lambda limit, mine=mine: dev.best(mine, mine >= limit), len(dev.queries), gain, DELTA, grid
+        )
+        kept = f"{name}, the best or the original"
+        chosen[kept], told[kept] = test.best(values[at], values[at] >= threshold), f"(score {threshold:.3f} or more)"
+    lean = np.abs(built.new(LEAN))[test.rows]
+    chosen["the least leaning candidate"] = test.best(-lean, lean < np.abs(built.old(LEAN))[built.query[test.rows]])
+    for name, given, margin in (
+        ("lean-aware, lists only", ({}, None), DELTA), ("lean-aware, lists and encoder", ({}, close), DELTA),
+        ("lean-aware", (scores, close), DELTA), ("lean-aware, margin 0", (scores, close), 0.0),
+    ):  # fmt: skip
+        chances, rule = learn_chance(built, parts, rows, *given, margin)
+        chosen[name] = choose_lean_aware(built, test, chances, rule["threshold"])
+        told[name] = f"(chance {rule['threshold']:.3f} or more)"
+    worth = np.where(gain[test.rows] >= 0, -lean, -np.inf)
+    chosen["oracle, sum of gains"] = usual["oracle"]
+    chosen["oracle, least lean without loss"] = test.best(worth, np.isfinite(worth) & (built.gain(LEAN)[test.rows] > 0))
+    return chosen, told
+
+
+def scores_of(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What was prepared, and the scores of the held-out candidates by model; of several seeds the first."""
+    with np.load(options.prepared / "arrays.npz") as file:
+        arrays = {"held_out": file["held_out"].astype(np.int64)}
+    with np.load(options.scores / "scores.npz") as file:
+        names = [name for name in file.files if "-seed" not in name or name.endswith("-seed1")]
+        return arrays, {name.removesuffix("-seed1"): file[name].astype(np.float64) for name in names}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(required=True)
@@ -203,6 +327,10 @@ def main() -> None:
     one.add_argument("--batch", type=int, default=16)
     one.add_argument("--rate", type=float, default=2e-5)
     one.set_defaults(do=train)
+    one = parts.add_parser("evaluate")
+    for name in ("store", "prepared", "scores"):
+        one.add_argument(name, type=Path)
+    one.set_defaults(do=evaluate)
     options = parser.parse_args()
     options.do(options)
 

@@ -150,7 +150,6 @@ def test_weights_that_are_no_numbers_are_never_marked_as_a_good_checkpoint(tmp_p
 @pytest.mark.parametrize(
     ("batch_size", "accumulate", "said"),
     [
-        (8, 1, "batch_size 8: try batch_size=4 and accumulate=2"),
         (4, 3, "batch_size 4: try batch_size=2 and accumulate=6"),
         (3, 1, "batch_size 3: try batch_size=1 and accumulate=3"),
         (1, 1, "batch_size 1: expected room for one example"),

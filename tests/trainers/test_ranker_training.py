@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from toy_encoder import make_encoder
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.trainers.common import Pace, TrainingStopped
@@ -12,36 +13,6 @@ from askew.trainers.ranker import CrossEncoder, Examples, RankerSettings, Templa
 
 torch = pytest.importorskip("torch", reason="the extra 'train' is not installed")
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
-
-SENTENCE = "who wrote the book is sky blue he his man she her woman cars run fast"
-WORDS = [*SENTENCE.split(), *(f"w{i}" for i in range(20))]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def make_encoder(folder, width=16):
-    """A BERT of one small layer; its weights are random but fixed."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.WordPiece({w: i for i, w in enumerate([*SPECIAL, *WORDS])}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=64,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    )  # fmt: skip
-    config = BertConfig(
-        vocab_size=len(SPECIAL) + len(WORDS), hidden_size=width, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
-    torch.manual_seed(3)
-    BertModel(config).save_pretrained(folder)
-    fast.save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture(scope="session")
@@ -185,6 +156,40 @@ def test_a_loss_that_is_no_number_stops_the_training(tiny, tmp_path):
     spoiled = Texts(texts.left, texts.right, np.full(len(DOCS), np.nan), texts.group)
     with pytest.raises(TrainingStopped, match="expected a finite loss, found nan"):
         fit(spoiled, examples, settings_for(tiny, loss="bias-aware"), PACE, tmp_path / "work", "cpu")
+
+
+def test_scores_are_read_in_32_bits_whatever_the_steps_were_computed_in(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("askew.trainers.ranker._precision", lambda device: {"bf16": True})
+    texts, examples = toy()
+    encoder = fit(texts, examples, settings_for(tiny), PACE, tmp_path / "work", "cpu")
+    scores = scores_of(encoder, QUERIES[:6], DOCS)
+    rounded = torch.from_numpy(scores).bfloat16().float().numpy()
+    assert (scores != rounded).any()
+
+
+def test_out_of_memory_says_which_batch_size_to_try(tiny, tmp_path, monkeypatch):
+    def too_much(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr("askew.trainers.ranker.loss_of", too_much)
+    texts, examples = toy()
+    with pytest.raises(TrainingStopped, match="batch_size 4: try batch_size=2 and accumulate=2") as told:
+        fit(texts, examples, settings_for(tiny), PACE, tmp_path / "work", "cpu")
+    assert "\n" not in str(told.value)
+
+
+def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(tiny, tmp_path, monkeypatch):
+    texts, examples = toy()
+    pace = Pace(epochs=2.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=2, seed=1)
+    plain, seen = loss_of, []
+
+    def spoiled(*given):
+        seen.append(1)
+        return plain(*given) * (float("nan") if len(seen) == 5 else 1.0)
+
+    monkeypatch.setattr("askew.trainers.ranker.loss_of", spoiled)
+    with pytest.raises(TrainingStopped, match=r"stopped after step 4.*checkpoint-4"):
+        fit(texts, examples, settings_for(tiny), pace, tmp_path / "work", "cpu")
 
 
 def test_examples_of_one_kind_or_none_are_refused(tiny, tmp_path):

@@ -11,7 +11,23 @@ from typing import Any
 import typer
 
 from askew import __version__
-from askew.cli import annotate, build, compare, demo, logs, look, measure, reformulate, report, retrieve, train_ranker
+from askew.cli import (
+    annotate,
+    bench,
+    build,
+    compare,
+    demo,
+    logs,
+    look,
+    measure,
+    reformulate,
+    report,
+    retrieve,
+    serve,
+    train,
+    train_ranker,
+    train_text,
+)
 from askew.cli.render import say
 from askew.core.errors import AskewError
 
@@ -42,9 +58,16 @@ app.command("run")(build.run_command)
 app.command("publish")(build.publish_command)
 app.command("report")(report.report_command)
 app.command("verify")(build.verify_command)
+app.command("bench")(bench.bench_command)
+app.command("serve")(serve.serve_command)
 app.command("negatives")(train_ranker.negatives_command)
 app.command("rerank")(train_ranker.rerank_command)
 app.command("logs")(logs.command)
+train.train_app.command("ranker")(train_ranker.ranker_command)
+train.train_app.command("selector")(train_ranker.selector_command)
+train.train_app.command("generator")(train_text.generator_command)
+train.train_app.command("rewriter")(train_text.rewriter_command)
+app.add_typer(train.train_app, name="train")
 app.command("demo")(demo.command)
 app.command("list")(look.list_command)
 app.command("show")(look.show_command)

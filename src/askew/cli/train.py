@@ -44,7 +44,7 @@ def classifier_command(
 
     The folder opens with askew classify QUERIES --classifier transformer --set model=FOLDER.
     """
-    from askew.cli.render import Waiting, print_rows, safe, say_json
+    from askew.cli.render import Waiting, safe, say_json
     from askew.stages.train_classifier import CLASSES, ClassifierJob, train_classifier
     from askew.trainers.classifier import PACE, ClassifierSettings
 
@@ -57,7 +57,7 @@ def classifier_command(
     if as_json:
         say_json({"out": str(out), **facts["measured"]})
         return
-    _print_table(print_rows, facts["tables"][0])
+    _print_table(facts["tables"][0])
     typer.echo(f"temperature {facts['measured']['temperature']:.3f}; the model and its card: {safe(str(out))}")
 
 
@@ -79,7 +79,7 @@ def adapter_command(
     training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
     batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
     """
-    from askew.cli.render import Waiting, print_rows, safe, say_json
+    from askew.cli.render import Waiting, safe, say_json
     from askew.stages.grepbias import train_adapter
 
     if seeds < 1:
@@ -91,8 +91,7 @@ def adapter_command(
         say_json({"out": str(out), **facts["measured"]})
         return
     for table in facts["tables"]:
-        typer.echo(safe(table["title"]))
-        _print_table(print_rows, table)
+        _print_table(table)
     typer.echo(f"the model and its card: {safe(str(out))}")
 
 
@@ -102,7 +101,7 @@ def _adapter_job(method: str, seeds: tuple[int, ...], given: dict[str, Any]) -> 
     from askew.trainers.grepbias.finetune import PACES, FinetuneSettings
     from askew.trainers.grepbias.heads import CONVERGED
 
-    outer = {
+    outer: dict[str, Any] = {
         name: given.pop(name) for name in ("model", "layout", "with_title", "penalty", "most_loss") if name in given
     }
     job = with_settings(outer, AdapterJob(method=method, seeds=seeds), "train adapter")
@@ -132,13 +131,15 @@ def _listed(text: Any) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in str(text).split(",") if part.strip())
 
 
-def _print_table(print_rows: Any, table: dict[str, Any]) -> None:
+def _print_table(table: dict[str, Any]) -> None:
+    from askew.cli.render import print_tables
+
     labels = [str(row[0]) for row in table["rows"]]
     columns = [
         (name, ["-" if row[at] is None else str(row[at]) for row in table["rows"]])
         for at, name in enumerate(table["columns"])
     ]
-    print_rows(columns[0][0], labels, columns[1:])
+    print_tables(table["title"], columns[0][0], labels, columns[1:])
 
 
 def _command() -> str:

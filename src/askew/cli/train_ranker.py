@@ -101,19 +101,13 @@ def ranker_command(
     leaning negatives to lie further below; --adversary makes the encoder forget which group a document leans to.
     Then: askew rerank RUN --model OUT, and askew compare.
     """
-    from dataclasses import fields, replace
-
     from askew.cli.render import Waiting, note, safe, say_json
     from askew.stages.negatives import Counting
     from askew.stages.train_ranker import RankerJob, train_ranker
-    from askew.trainers.common import Pace, with_settings
     from askew.trainers.ranker import PACE, RankerSettings
 
-    given = o.read_settings(settings)
-    paces = {field.name for field in fields(Pace)}
     own = {"loss": loss, "adversary": float(adversary), **({"model": model} if model else {})}
-    chosen = with_settings({**{k: v for k, v in given.items() if k not in paces}, **own}, RankerSettings(), "--set")
-    pace = with_settings({k: v for k, v in given.items() if k in paces}, replace(PACE, seed=seed), "--set")
+    chosen, pace = _settings(settings, own, RankerSettings(), PACE, seed)
     job = RankerJob(_sampling(preset, None, None, None, seed), Counting(lean), chosen, pace, part=part)
     with Waiting("training") as progress:
         done = train_ranker(run, docs, queries, qrels, out, job, device, _command(), progress)
@@ -125,6 +119,99 @@ def ranker_command(
     note([f"{number:,} queries: {reason}" for reason, number in counts.items()])
     was = "trained on" if done.new else "was trained before on"
     typer.echo(f"{was} {done.pairs:,} pairs of {done.queries:,} queries: {safe(str(out))}")
+
+
+def _settings(given: list[str] | None, own: dict[str, Any], settings: Any, pace: Any, seed: int) -> tuple[Any, Any]:
+    """The settings of a model and the pace of its training: options first, then what --set gives."""
+    from dataclasses import asdict, replace
+
+    from askew.trainers.common import with_settings
+
+    read = o.read_settings(given)
+    paces = asdict(pace)
+    mine = {name: value for name, value in read.items() if name not in paces}
+    unknown = [name for name in mine if name not in asdict(settings)]
+    if unknown:
+        raise UnknownName("setting", unknown[0], [*asdict(settings), *paces], "--set")
+    rest = {name: value for name, value in read.items() if name in paces}
+    return with_settings({**mine, **own}, settings, "--set"), with_settings(rest, replace(pace, seed=seed), "--set")
+
+
+def selector_command(
+    source: Annotated[Path, typer.Argument(help="The store of a build (askew run), or a published dataset.")],
+    out: Annotated[Path, typer.Option(help="The folder of the model.")],
+    preset: Annotated[
+        str, typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the first passages).")
+    ] = "refairmulate2025",
+    learns: Annotated[str | None, typer.Option(help="refairmulate, effectiveness or no-loss.")] = None,
+    passages: Annotated[str | None, typer.Option(help="none, separator or literal: the first passage of each.")] = None,
+    model: Annotated[str, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")] = "",
+    lean_aware: Annotated[
+        bool | None, typer.Option(help="Also learn to take what leans least without losing; by default if it can be.")
+    ] = None,
+    similar: Annotated[
+        str | None, typer.Option(help="The encoder that tells how near results are to the query; '' does without.")
+    ] = None,
+    margin: Annotated[float, typer.Option(help="The largest loss of mean RR@10 that would not matter.")] = 0.01,
+    slack: Annotated[float, typer.Option(help="How much of it the threshold may lose on the dev part.")] = 0.0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="epochs, batch_size, most_each, text_tokens, ...: NAME=VALUE.")
+    ] = None,
+    device: Device = "auto",
+    seed: Seed = 7,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a selector: which of several ways to ask a query to take, without judgements at query time.
+
+    A cross-encoder learns from the pairs of a build; where the source is a store, a lean-aware rule is learned beside
+    it, and both are compared with keeping the original, a random and the most similar candidate, and an oracle, on
+    queries that nothing was learned from. Stopped, it goes on from its last checkpoint.
+    """
+    from askew.cli.render import Waiting, safe, say_json
+    from askew.stages.train_selector import SelectorJob, train_selector
+    from askew.trainers.selector import PACE, PRESETS
+
+    if preset not in PRESETS:
+        raise UnknownName("preset", preset, PRESETS)
+    own = {"learns": learns, "passages": passages, "model": model or None}
+    chosen, pace = _settings(
+        settings, {name: value for name, value in own.items() if value is not None}, PRESETS[preset], PACE, seed
+    )
+    near = {} if similar is None else {"similar": similar}
+    job = SelectorJob(chosen, pace, lean_aware, margin=margin, slack=slack, **near)
+    with Waiting("training") as progress:
+        done = train_selector(source, out, job, device, _command(), progress)
+    if as_json:
+        say_json({"out": str(out), "new": done.new, **done.measured})
+        return
+    if "choices" in done.measured:
+        _print_choices(done.measured["choices"], margin)
+    apart = done.measured["told apart"]
+    typer.echo(
+        f"held-out pairs told apart: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}], "
+        f"of guessing {apart['positive']:.4f} (n = {apart['pairs']:,} pairs of {apart['queries']:,} queries)"
+    )
+    was = "trained on" if done.new else "was trained before on"
+    typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
+
+
+def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
+    """Each way to choose: what it changes, what the tests of effectiveness say, and every measure with its gain."""
+    from askew.cli.render import p_value, print_tables
+    from askew.stages.built_pairs import EFFECTIVENESS
+
+    main = [one[EFFECTIVENESS] for one in choices.values()]
+    columns = [
+        ("changed", [f"{one['changed']:,}" for one in choices.values()]),
+        ("helped\nhurt", [f"{one['helped']:,}\n{one['hurt']:,}" for one in main]),
+        ("p", [p_value(one["p"]) for one in main]),
+        (f"p, loss\n< {margin:g}", [p_value(one["p_no_loss"]) for one in main]),
+    ]
+    for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
+        found = [one[measure] for one in choices.values()]
+        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n[{one['low']:+.4f}, {one['high']:+.4f}]" for one in found]
+        columns.append((f"{measure}\ngain, 95%", cells))
+    print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
 
 
 def _command() -> str:

@@ -91,11 +91,17 @@ def _states(encoder: Any, tokenizer: Any, texts: Sequence[str], others: Sequence
 
     batch = tokenizer(
         list(texts), list(others) if others is not None else None, padding=True, truncation=True,
-        max_length=MOST_TOKENS, return_tensors="pt",
+        max_length=room(encoder, tokenizer), return_tensors="pt",
     ).to(encoder.device)  # fmt: skip
     with torch.inference_mode():
         states = encoder(**batch).last_hidden_state
     return states.float().cpu().numpy(), batch["attention_mask"].cpu().numpy().astype(np.float32)
+
+
+def room(model: Any, tokenizer: Any, most: int = MOST_TOKENS) -> int:
+    """How many tokens a model may be shown: as many as wanted, and as it has places for."""
+    places = getattr(model.config, "max_position_embeddings", None) or most
+    return min(most, int(places), int(tokenizer.model_max_length))
 
 
 def open_encoder(model: str, device: str = "cpu") -> tuple[Any, Any]:

@@ -73,7 +73,8 @@ def train_adapter(
     """The zero-shot protocol for the card, then a model of all rows. The facts of the model."""
     chosen = choose_device(device)
     data = read_grepbias(folder)
-    identity = json.loads(json.dumps({"data": [one["sha256"] for one in data.files], **asdict(job)}))
+    known = {"data": [one["sha256"] for one in data.files], "weights": identify(job.model), **asdict(job)}
+    identity = json.loads(json.dumps(known))
     found = finished(out, identity)
     if found is not None:
         return found
@@ -162,7 +163,7 @@ def _card(
         about=f"Trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
         f"{opened[job.method]}",
         command=command,
-        base=identify(job.model),
+        base=identity["weights"],
         data=(*data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
         seed=job.seeds[0],
         settings=identity,

@@ -58,7 +58,7 @@ def train_classifier(
     """Cross-validate, then train on all queries. The facts of the model; where it was trained before, they are read."""
     chosen = choose_device(device)
     data, notes = read_labelled_queries(source, job)
-    identity = {"data": digest_file(source), **_plain(job)}
+    identity = {"data": digest_file(source), "weights": identify(job.settings.model), **_plain(job)}
     found = finished(out, identity)
     if found is not None:
         return found
@@ -71,7 +71,7 @@ def train_classifier(
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     calibration = write_calibration(out, logits, data.labels)
-    measured = {"cross_validation": _facts(scores), "ece_without_temperature": asdict(raw.ece), **calibration}
+    measured = {"cross_validation": asdict(scores), "ece_without_temperature": asdict(raw.ece), **calibration}
     write_card(out, _card(source, data, job, identity, chosen, command, measured, scores, notes))
     shutil.rmtree(work, ignore_errors=True)
     made = read_measured(out)
@@ -126,10 +126,6 @@ def _plain(job: ClassifierJob) -> dict[str, Any]:
             "drop": list(job.drop)}  # fmt: skip
 
 
-def _facts(scores: ClassifierScores) -> dict[str, Any]:
-    return asdict(scores)
-
-
 def _card(
     source: Path, data: Labelled, job: ClassifierJob, identity: Mapping[str, Any], device: str, command: str,
     measured: Mapping[str, Any], scores: ClassifierScores, notes: Mapping[str, int],
@@ -145,10 +141,10 @@ def _card(
         about="A classifier of queries, fine-tuned as a whole. Open it with "
         "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
         command=command,
-        base=identify(job.settings.model),
+        base=identity["weights"],
         data=(rows, {"words added as examples": len(known_words(job.settings, data.classes))}),
         seed=job.pace.seed,
-        settings={name: value for name, value in identity.items() if name != "data"},
+        settings=_plain(job),
         device=device,
         measured=measured,
         tables=(scores_table(scores, job.folds),),

@@ -90,7 +90,7 @@ def train_ranker(
     identity = _identity(texts, examples, given)
     pairs = int((examples.right >= 0).sum())
     done = Trained(out, len(kept), pairs, dict(left_out), dict(found.short), ranked.notes)
-    if _finished(out, identity):
+    if finished(out, identity):
         return replace(done, new=False)
     encoder = fit(texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
     encoder.save(out)
@@ -152,11 +152,12 @@ def _identity(texts: Texts, examples: Examples, job: RankerJob) -> dict[str, obj
     counting = {**asdict(job.counting), "lexicon": load_lexicon(job.counting.lexicon).id}
     return {
         "data": data, "negatives": asdict(job.sampling), "counting": counting, "settings": asdict(job.settings),
-        "negatives_each": job.negatives_each, "part": job.part,
+        "pace": asdict(job.pace), "negatives_each": job.negatives_each, "part": job.part,
     }  # fmt: skip
 
 
-def _finished(out: Path, identity: Mapping[str, object]) -> bool:
+def finished(out: Path, identity: Mapping[str, object]) -> bool:
+    """Whether the model of this very training is there; that of another is refused."""
     found = read_measured(out)
     if found is None:
         return False

@@ -1,211 +1,341 @@
-"""Selectors from a built dataset: read the candidates, label them, train, choose, and compare on held-out queries."""
+"""train selector: candidates of a build in, a model out that chooses among them without judgements.
+
+Queries are split by their words: on ``train`` the cross-encoder learns, on ``fit`` the chance that a candidate loses
+nothing, on ``dev`` the threshold is chosen, and ``test`` is reported. The whole of ``askew train selector``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
-import pyarrow as pa
 
+from askew.analysis.curves import average_precision
+from askew.analysis.significance import Paired
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction
+from askew.core.fingerprint import fingerprint
 from askew.core.ranking import Floats, Ints
-from askew.core.split import part_of
-from askew.engine.manifest import Manifest
-from askew.engine.store import Store
-from askew.measures.catalogue import Catalogue
-from askew.publish.splits import SALT, normal
+from askew.models import MINILM, identify, load_model
 from askew.rankers.disk import Texts, read_header
-from askew.trainers.selector import NEGATIVE, NEITHER, POSITIVE, PairTexts
+from askew.stages.built_pairs import EFFECTIVENESS, LEAN, Built, Part, effects, labels_for, read_built
+from askew.stages.texts import Progress
+from askew.stages.train_ranker import WORK, finished
+from askew.trainers.card import Card, Table, read_measured, write_card
+from askew.trainers.common import Pace, write_whole
+from askew.trainers.ranker import CrossEncoder
+from askew.trainers.selector import (
+    CLOSE,
+    LISTS,
+    NEITHER,
+    ORIGINAL,
+    PACE,
+    POSITIVE,
+    Chance,
+    SelectorSettings,
+    agreement,
+    choose_threshold,
+    closeness,
+    sample,
+    score_candidates,
+)
+from askew.trainers.selector import train_selector as train_on_pairs
 
-EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
-# Trained on, the chance learned on, thresholds chosen on, reported on.
-SHARES = {"train": 0.5, "fit": 0.1, "dev": 0.1, "test": 0.3}
-DEPTH = 10
-_SIDES = ("old", "new", "gain")
-_NEEDED = ("query_id", "variant_id", "text", "original_text")
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a query or a candidate finds: its first documents (-1 where the list is over) and their scores."""
-
-    docs: Ints
-    scores: Floats
-
-
-@dataclass(frozen=True)
-class Built:
-    """The candidates of a dataset. ``query`` numbers the query of each row; ``whole`` says that no candidate is left
-    out, so that choosing among them is what it would be at query time.
-    """
-
-    table: pl.DataFrame
-    query: Ints
-    query_ids: Sequence[str]
-    originals: Sequence[str]
-    whole: bool
-    found: tuple[Found, Found] | None = None
-    index: Path | None = None
-
-    @cached_property
-    def measures(self) -> dict[str, Direction]:
-        """The measures of both sides, and which way each is better."""
-        texts = [name.removeprefix("new_") for name in self.table.columns if name.startswith("new_")]
-        return {one.text: one.direction for one in Catalogue(None, {"background": "self"}).complete(texts)}
-
-    @cached_property
-    def first(self) -> Ints:
-        """The first row of each query."""
-        return np.searchsorted(self.query, np.arange(len(self.query_ids)))
-
-    def new(self, measure: str) -> Floats:
-        """A measure of each candidate."""
-        return self._column(f"new_{measure}")
-
-    def old(self, measure: str) -> Floats:
-        """A measure of each original, by query."""
-        return self._column(f"old_{measure}")[self.first]
-
-    def gain(self, measure: str) -> Floats:
-        """What each candidate gains over its original."""
-        return self._column(f"gain_{measure}")
-
-    def _column(self, name: str) -> Floats:
-        if name not in self.table.columns:
-            raise DataError(f"pairs: expected the column {name!r}, found {', '.join(self.table.columns)}")
-        return self.table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-
-    def parts(self, shares: Mapping[str, float] | None = None) -> npt.NDArray[np.str_]:
-        """The part of each query: by its words, so that the same question is never in two parts."""
-        return np.array([part_of(normal(text), shares or SHARES, SALT) for text in self.originals])
-
-    def texts(self) -> PairTexts:
-        """What a cross-encoder reads; with the first passages where the store has runs and texts."""
-        candidates = self.table["text"].to_list()
-        if self.found is None or self.index is None:
-            return PairTexts(self.originals, candidates, self.query)
-        kept = Texts(self.index, read_header(self.index)["documents"])
-        firsts = [found.docs[:, 0] for found in self.found]
-        used, places = np.unique(np.concatenate(firsts), return_inverse=True)
-        passages = ["" if doc < 0 else kept[doc] for doc in used.tolist()]
-        ends = len(firsts[0])
-        return PairTexts(self.originals, candidates, self.query, passages, places[:ends], places[ends:])
+RULE = "selector.json"
+CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 
 
-def read_built(source: Path) -> Built:
-    """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
-    if (source / "askew.json").is_file():
-        files = sorted((source / "data").glob("*.parquet"))
-        table = pl.concat([pl.read_parquet(file) for file in files])
-        sides = {name: name.replace(":", "_", 1) for name in table.columns if name.partition(":")[0] in _SIDES}
-        return _built(table.rename(sides), whole=False)
-    store = Store(source)
-    steps = {manifest.key: manifest for manifest in store.steps()}
-    pairs = [manifest for manifest in steps.values() if manifest.step == "pairs"]
-    if len(pairs) != 1:
-        raise DataError(
-            f"{source}: expected a published dataset, or a store with one finished step 'pairs', found {len(pairs)}; "
-            "make one with askew run RECIPE --store FOLDER"
-        )
-    table = _read(store, pairs[0], None)
-    runs = steps.get(steps[pairs[0].input_key].input_key) if pairs[0].input_key in steps else None
-    built = _built(table, whole=True)
-    if runs is None:
-        return built
-    found = _found(_read(store, runs, ["query_id", "variant_id", "doc", "score"]), built)
-    indexes = sorted(source.glob("index-bm25-*"))
-    return Built(
-        built.table, built.query, built.query_ids, built.originals, True, found,
-        indexes[0] if len(indexes) == 1 else None,
-    )  # fmt: skip
-
-
-def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
-
-
-def _built(table: pl.DataFrame, whole: bool) -> Built:
-    missing = [name for name in _NEEDED if name not in table.columns]
-    if missing:
-        raise DataError(f"pairs: expected the column {missing[0]!r}, found {', '.join(table.columns)}")
-    if not table.height:
-        raise DataError("pairs: expected a pair or more, found none")
-    ids = table["query_id"].unique(maintain_order=True)
-    numbers = pl.DataFrame({"query_id": ids, "_query": np.arange(len(ids))})
-    joined = table.join(numbers, on="query_id", maintain_order="left").sort("_query", maintain_order=True)
-    originals = joined.group_by("_query", maintain_order=True).agg(pl.col("original_text").first())["original_text"]
-    return Built(joined.drop("_query"), joined["_query"].to_numpy(), ids.to_list(), originals.to_list(), whole)
-
-
-def _found(runs: pl.DataFrame, built: Built) -> tuple[Found, Found]:
-    """The first documents of each original and each candidate."""
-    cut = runs.select("variant_id", doc=pl.col("doc").list.head(DEPTH), value=pl.col("score").list.head(DEPTH))
-    wanted = (pl.Series("variant_id", built.query_ids), built.table["variant_id"])
-    original, candidate = (
-        _matrix(name.to_frame().join(cut, on="variant_id", how="left", maintain_order="left")) for name in wanted
-    )
-    return original, candidate
-
-
-def _matrix(lists: pl.DataFrame) -> Found:
-    lengths = lists["doc"].list.len().fill_null(0).to_numpy()
-    there = np.arange(DEPTH) < lengths[:, None]
-    docs, scores = np.full(there.shape, -1, np.int64), np.zeros(there.shape)
-    docs[there] = lists["doc"].explode().drop_nulls().to_numpy()
-    scores[there] = lists["value"].explode().drop_nulls().to_numpy()
-    return Found(docs, scores)
-
-
-def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) -> npt.NDArray[np.int8]:
-    """What each candidate is an example of: POSITIVE, NEGATIVE or NEITHER."""
-    if learns == "refairmulate":
-        for name in ("fair", "negative"):
-            if name not in built.table.columns:
-                raise DataError(f"pairs: expected the column {name!r}, which says what a pair is chosen for")
-        fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
-        if not (negative & ~fair).any():
-            raise DataError(
-                "pairs: expected negative pairs beside the chosen ones, found none: a selector cannot be trained on "
-                "good examples alone; build with a selector that names negatives (refairmulate)"
-            )
-        return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
-    gain = built.gain(effectiveness)
-    if learns == "effectiveness":
-        return np.where(gain > 0, POSITIVE, np.where(gain < 0, NEGATIVE, NEITHER)).astype(np.int8)
-    if learns == "no-loss":
-        return np.where(np.isnan(gain), NEITHER, np.where(gain >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
-    raise ConfigError(f"selector, learns: nothing is known of {learns!r}")
-
-
-FEATURES = (
-    "first stays first", "first stays in the first ten", "rank of the old first", "rank of the new first",
-    "share of results in common", "lead of the old first", "first documents are the same",
+_LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
+_CHOICE_LIMITS = (
+    *_LIMITS, f"A lean-aware choice counts {LEAN} of the results it chooses from: that measure is input and outcome.",
+    "The oracle has seen the judgements and is no selector; p is of one measure, without correction.",
 )  # fmt: skip
 
 
-def agreement(built: Built, rows: Ints) -> Floats:
-    """How the results of some candidates agree with those of their originals, a column for each of FEATURES.
+@dataclass(frozen=True)
+class SelectorJob:
+    """How a selector is trained. ``lean_aware`` of None: where the source has what it takes.
 
-    Nothing here knows which document is relevant: where a query's first result stays first, so does the answer, if it
-    was there.
+    ``similar`` is an encoder of sentences that tells how near results are to the query; an empty text does without.
+    ``margin`` is the largest loss of mean effectiveness that would not matter: the tests ask whether it is ruled out.
+    ``slack`` is how much the threshold may lose on dev, by the lower end of the interval. It is 0, not the margin: the
+    lowest threshold that dev allows is one that dev flatters.
     """
+
+    settings: SelectorSettings = field(default_factory=SelectorSettings)
+    pace: Pace = PACE
+    lean_aware: bool | None = None
+    similar: str = MINILM
+    margin: float = 0.01
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin < 1 or not 0 <= self.slack < 1:
+            raise ConfigError(f"expected 0 < margin < 1 and 0 <= slack < 1, found {self.margin} and {self.slack}")
+
+
+@dataclass(frozen=True)
+class TrainedSelector:
+    """What a training came to; ``measured`` is what the card says."""
+
+    out: Path
+    measured: Mapping[str, Any]
+    tables: tuple[Table, ...]
+    new: bool = True
+
+
+def train_selector(
+    source: Path, out: Path, job: SelectorJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> TrainedSelector:  # fmt: skip
+    """Train a selector on the candidates of a store or a published dataset, and measure it on held-out queries.
+
+    A training that was stopped goes on; one that is finished is not done again.
+    """
+    built = read_built(source)
+    given = _settled(built, job or SelectorJob())
+    parts = built.parts()
+    labels = np.where(parts[built.query] == "train", labels_for(built, given.settings.learns), NEITHER)
+    identity = _identity(built, labels, given)
+    if finished(out, identity):
+        return _before(out)
+    texts = built.texts(given.settings.passages != "none")
+    encoder = train_on_pairs(texts, labels, given.settings, given.pace, out / WORK, device, identity, progress)
+    held_out = np.flatnonzero(parts[built.query] != "train")
+    scores = np.full(len(built.query), np.nan)
+    scores[held_out] = score_candidates(encoder, texts, given.settings, held_out)
+    rule, measured, tables = _measure(built, parts, scores, given, encoder.device)
+    counts = {name: int((parts == name).sum()) for name in sorted(set(parts.tolist()))}
+    examples = len(sample(built.query, labels, given.settings.most_each, given.pace.seed))
+    done = TrainedSelector(out, {"queries": counts, "examples": examples, **measured}, tables)
+    encoder.save(out)
+    write_whole(out / RULE, json.dumps({"settings": asdict(given.settings), LEAN_AWARE: rule}, indent=1) + "\n")
+    write_card(out, _card(done, given, identity, encoder.device, command))
+    shutil.rmtree(out / WORK, ignore_errors=True)
+    return done
+
+
+def _settled(built: Built, job: SelectorJob) -> SelectorJob:
+    """The job with what the source decides."""
+    able = built.whole and built.found is not None
+    if job.lean_aware and not able:
+        found = "a store without runs" if built.whole else "a published dataset"
+        raise DataError(
+            f"selector, lean-aware: expected a store with all candidates and their results, found {found}; "
+            "give the store of the build, or train without"
+        )
+    return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
+
+
+def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorJob) -> dict[str, Any]:
+    data = fingerprint([list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()])
+    return {"data": data, **asdict(job), "encoder": identify(job.similar) if job.lean_aware and job.similar else ""}
+
+
+def _before(out: Path) -> TrainedSelector:
+    found = read_measured(out) or {}
+    tables = tuple(
+        Table(one["title"], tuple(one["columns"]), tuple(tuple(row) for row in one["rows"])) for one in found["tables"]
+    )
+    return TrainedSelector(out, found["measured"], tables, new=False)
+
+
+@dataclass(frozen=True)
+class Close:
+    """Cosines of queries: with each candidate, with the results of the original (by query) and of each candidate."""
+
+    candidate: Floats
+    old: Floats
+    new: Floats
+
+
+def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None) -> Close:
+    """The cosines of some candidates, by an encoder of sentences."""
+    if built.found is None or built.index is None:
+        raise DataError("selector: expected a store with runs and the texts of the index, found none")
+    encoder = load_model("dense", model, None, device)
+    kept = Texts(built.index, read_header(built.index)["documents"])
+    lists = built.found[0].docs, built.found[1].docs[rows]
+    used = np.unique(np.concatenate([one[one >= 0] for one in lists]))
+    candidates = built.table["text"].gather(rows).to_list()
+    docs, originals, others = (
+        encoder.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+        for texts in ([kept[doc] for doc in used.tolist()], list(built.originals), candidates)
+    )
+    query = built.query[rows]
+    sides = [
+        _cosines(docs, used, one, originals[at])
+        for one, at in zip(lists, (np.arange(len(originals)), query), strict=True)
+    ]
+    return Close(np.einsum("ij,ij->i", others, originals[query]).astype(np.float64), *sides)
+
+
+def _cosines(docs: Any, used: Ints, lists: Ints, vectors: Any) -> Floats:
+    """Of each list's query with its documents; -1 where there is none."""
+    places = np.searchsorted(used, np.maximum(lists, used[0] if len(used) else 0))
+    columns = [np.einsum("ij,ij->i", docs[places[:, k]], vectors) for k in range(lists.shape[1])]
+    return np.where(lists >= 0, np.stack(columns, axis=1), -1.0)
+
+
+def features(
+    built: Built, rows: Ints, scores: Mapping[str, Floats], close: Close | None = None
+) -> tuple[tuple[str, ...], Floats]:
+    """What the chance of losing nothing is told from, for some candidates: names and columns. No judgement is read."""
     if built.found is None:
         raise DataError("selector: expected a store with runs, so that results can be compared, found none")
-    old, new = (found.docs for found in built.found)
-    before, after = old[built.query[rows]], new[rows]
-    there = (before[:, :, None] == after[:, None, :]) & (before[:, :, None] >= 0)
-    rank_old = np.where(there[:, 0].any(axis=1), there[:, 0].argmax(axis=1), DEPTH)
-    rank_new = np.where(there[:, :, 0].any(axis=1), there[:, :, 0].argmax(axis=1), DEPTH)
-    scores = built.found[0].scores[built.query[rows]]
-    lead = (scores[:, 0] - scores[:, 1]) / np.maximum(np.abs(scores[:, 0]), 1e-9)
-    columns = [
-        rank_old == 0, rank_old < DEPTH, 1.0 / (1.0 + rank_old), 1.0 / (1.0 + rank_new),
-        there.any(axis=2).mean(axis=1), lead, lead * (rank_old == 0),
-    ]  # fmt: skip
-    return np.column_stack(columns).astype(np.float64)
+    query = built.query[rows]
+    old, new = built.found
+    names, columns = [*LISTS], [agreement(old.at(query), new.at(rows))]
+    if close is not None:
+        names += CLOSE
+        columns.append(closeness(close.candidate, close.old[query], close.new))
+    names += [f"score of {name}" for name in scores]
+    return tuple(names), np.column_stack([*columns, *scores.values()])
+
+
+def _measure(
+    built: Built, parts: npt.NDArray[np.str_], scores: Floats, job: SelectorJob, device: str
+) -> tuple[dict[str, Any] | None, dict[str, Any], tuple[Table, ...]]:
+    """The lean-aware rule, what the choices come to on the test part, and both as tables."""
+    test = Part.of(built, parts, "test")
+    apart = _told_apart(built, test, scores, job.settings.learns)
+    if not built.whole:
+        return None, {"told apart": apart}, (_apart_table(apart),)
+    chosen = {**usual_choices(built, test, job.pace.seed), CROSS_ENCODER: test.best(scores[test.rows])}
+    rule = None
+    if job.lean_aware:
+        held = np.flatnonzero(parts[built.query] != "train")
+        close = closeness_of(built, held, job.similar, device) if job.similar else None
+        chances, rule = learn_chance(built, parts, held, {CROSS_ENCODER: scores[held]}, close, job.slack)
+        if close is not None:
+            near = np.full(len(scores), np.nan)
+            near[held] = close.candidate
+            chosen["most similar"] = test.best(near[test.rows])
+        rule["similar"] = job.similar
+        chosen[LEAN_AWARE] = choose_lean_aware(built, test, chances, rule["threshold"])
+    chosen["oracle"] = chosen.pop("oracle")  # it goes last
+    found = {name: effects(built, test, rows, job.margin) for name, rows in chosen.items()}
+    choices = {
+        name: {"changed": int((chosen[name] != ORIGINAL).sum()), **{m: asdict(one) for m, one in tests.items()}}
+        for name, tests in found.items()
+    }
+    measured: dict[str, Any] = {"told apart": apart, "choices": choices}
+    tables = [_choices_table(chosen, found), _apart_table(apart)]
+    if rule is not None:
+        measured["threshold"] = rule["threshold"]
+        weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
+        tables.append(Table("Weights of the chance of losing nothing", ("feature", "weight"), tuple(weights)))
+    return rule, measured, tuple(tables)
+
+
+def usual_choices(built: Built, part: Part, seed: int = 7) -> dict[str, Ints]:
+    """What a selector is compared with: nothing, chance, and an oracle that has seen the judgements.
+
+    The oracle takes the candidate with the largest sum of both gains, of those that lose nothing on either side.
+    """
+    random = np.random.default_rng([seed, len(part.rows)]).random(len(part.rows))
+    both = np.stack([built.gain(measure)[part.rows] for measure in (EFFECTIVENESS, LEAN)])
+    allowed = (both >= 0).all(axis=0) & (both.sum(axis=0) > 0)
+    return {
+        "original": np.full(len(part.queries), ORIGINAL), "random": part.best(random),
+        "oracle": part.best(both.sum(axis=0), allowed),
+    }  # fmt: skip
+
+
+def learn_chance(
+    built: Built, parts: npt.NDArray[np.str_], rows: Ints, scores: Mapping[str, Floats], close: Close | None,
+    slack: float,
+) -> tuple[Floats, dict[str, Any]]:  # fmt: skip
+    """The chance of losing nothing for some candidates (by row of the whole), learned on the part ``fit`` from those
+    that lean less than their original; and the rule: its weights and the threshold chosen on ``dev``.
+    """
+    names, columns = features(built, rows, scores, close)
+    gain = built.gain(EFFECTIVENESS)
+    learned = (parts[built.query[rows]] == "fit") & (built.gain(LEAN)[rows] > 0)
+    chance = Chance.fit(names, columns[learned], gain[rows][learned] >= 0)
+    chances = np.full(len(built.query), np.nan)
+    chances[rows] = chance.of(columns)
+    dev = Part.of(built, parts, "dev")
+
+    def choose(threshold: float) -> Ints:
+        return choose_lean_aware(built, dev, chances, threshold)
+
+    return chances, {"chance": chance.facts(), "threshold": choose_threshold(choose, len(dev.queries), gain, slack)}
+
+
+def choose_lean_aware(built: Built, part: Part, chances: Floats, threshold: float) -> Ints:
+    """For each query of a part the candidate whose results lean least, of those with the chance; else ORIGINAL."""
+    lean, old = np.abs(built.new(LEAN))[part.rows], np.abs(built.old(LEAN))[part.queries]
+    return part.least(lean, old, chances[part.rows], threshold)
+
+
+def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | None = None) -> Ints:
+    """The row that a trained selector takes for each query, or ORIGINAL; no judgement is read."""
+    if not (folder / RULE).is_file():
+        raise DataError(f"{folder}: expected a folder of askew train selector with {RULE}, found none")
+    found = json.loads((folder / RULE).read_text(encoding="utf-8"))
+    settings = SelectorSettings(**{**found["settings"], "model": str(folder)})
+    rows = np.arange(len(built.query))
+    texts = built.texts(settings.passages != "none")
+    encoder = CrossEncoder.load(settings.ranker(), device)
+    scores = score_candidates(encoder, texts, settings, rows)
+    every = Part(np.arange(len(built.query_ids)), rows, built.query)
+    if rule == CROSS_ENCODER:
+        return every.best(scores)
+    kept = found[LEAN_AWARE]
+    if rule != LEAN_AWARE or kept is None:
+        raise ConfigError(f"selector {folder}: expected the rule {CROSS_ENCODER}, or one it was trained for")
+    close = closeness_of(built, rows, kept["similar"], encoder.device) if kept["similar"] else None
+    _, columns = features(built, rows, {CROSS_ENCODER: scores}, close)
+    return choose_lean_aware(built, every, Chance.read(kept["chance"]).of(columns), kept["threshold"])
+
+
+def _told_apart(built: Built, test: Part, scores: Floats, learns: str) -> dict[str, Any]:
+    """How well held-out pairs of the two labels are told apart: average precision, beside that of guessing."""
+    labels = labels_for(built, learns)[test.rows]
+    known = labels != NEITHER
+    truth = (labels[known] == POSITIVE).astype(np.int64)
+    if not 0 < truth.sum() < len(truth):
+        raise DataError("selector: expected positive and negative pairs in the test part, found one kind; build more")
+    queries = [built.query_ids[query] for query in built.query[test.rows][known].tolist()]
+    found = average_precision(scores[test.rows][known], truth, queries)
+    return {**asdict(found), "pairs": int(known.sum()), "positive": float(truth.mean())}
+
+
+def _apart_table(found: Mapping[str, Any]) -> Table:
+    columns = ("pairs", "queries", "average precision", "95% interval", "of guessing")
+    interval = f"{found['low']:.4f} to {found['high']:.4f}"
+    row = (found["pairs"], found["queries"], found["value"], interval, found["positive"])
+    return Table("Held-out pairs told apart", columns, (row,))
+
+
+def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, Paired]]) -> Table:
+    rows = []
+    for name, tests in found.items():
+        main = tests[EFFECTIVENESS]
+        cells = [f"{one.new:.4f}, gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}]" for one in tests.values()]
+        counts = int((chosen[name] != ORIGINAL).sum()), main.helped, main.hurt
+        rows.append((name, main.n, *counts, _p(main.p), _p(main.p_no_loss), *cells))
+    columns = ("choice", "n", "changed", "helped", "hurt", "p", "p of no loss", *found["original"])
+    return Table("Choices on held-out queries: means, and gains with their 95% intervals", columns, tuple(rows))
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def _card(done: TrainedSelector, job: SelectorJob, identity: Mapping[str, Any], device: str, command: str) -> Card:
+    return Card(
+        title="A selector of query reformulations",
+        about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}).",
+        command=command, base=job.settings.model, data=({"pairs": identity["data"]},), seed=job.pace.seed,
+        settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
+        measured=done.measured, tables=done.tables,
+        limits=_CHOICE_LIMITS if "choices" in done.measured else _LIMITS,
+        extra={"identity": identity},
+    )  # fmt: skip

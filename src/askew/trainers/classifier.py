@@ -22,33 +22,40 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import load_lexicon
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.models.relevance import room
 from askew.trainers.common import Pace, Progress, remembered, run, seed_all
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-_NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
+NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
-PACE = Pace(epochs=6, batch_size=32, learning_rate=1e-4, warmup=0.1, weight_decay=0.01, save_every=200)
+PACE = Pace(epochs=5, batch_size=32, learning_rate=1e-4, warmup=0.1, weight_decay=0.01, save_every=200)
 
 
 @dataclass(frozen=True)
 class ClassifierSettings:
     """What is trained.
 
+    ``model``        an encoder or a causal model, by name, folder (of safetensors or one GGUF file) or hub id.
     ``lexicon``      its words are added as examples of the class that has a group's name; an empty text adds none.
     ``names``        common first names are added too.
+    ``marks``        the tokenizer puts the name of the class before each such word (how old is male tom): what is known
+                     of words stands beside what the encoder knows, and the model still opens like any other.
     ``most_tokens``  longer texts are cut.
+    ``smoothing``    so much of each label is spread over all classes: labels of people are not always right.
     """
 
     model: str = MINILM
     lexicon: str = "gender"
     names: bool = True
+    marks: bool = True
     most_tokens: int = 48
+    smoothing: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.most_tokens < 4:
-            raise ConfigError(f"classifier: expected most_tokens of 4 or more, found {self.most_tokens}")
+        if self.most_tokens < 4 or not 0 <= self.smoothing < 1:
+            raise ConfigError(f"classifier: expected most_tokens of 4 or more, 0 <= smoothing < 1; found {self}")
 
 
 @dataclass(frozen=True)
@@ -60,12 +67,13 @@ class Labelled:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        counts = np.bincount(self.labels, minlength=len(self.classes)) if len(self.labels) else np.zeros(1)
-        missing = [name for name, count in zip(self.classes, counts, strict=False) if not count]
-        if missing or len(self.classes) < 2:
-            have = ", ".join(f"{name} {int(n)}" for name, n in zip(self.classes, counts, strict=False))
+        counts = np.bincount(self.labels, minlength=len(self.classes)).tolist()
+        if len(self.classes) < 2 or not all(counts):
+            have = ", ".join(f"{name} {n}" for name, n in zip(self.classes, counts, strict=True))
+            missing = [name for name, n in zip(self.classes, counts, strict=True) if not n]
             raise DataError(
-                f"classifier: expected examples of every class, found none of {', '.join(missing)} ({have})"
+                f"classifier: expected texts of two classes or more and of every class, found none of "
+                f"{', '.join(missing) or 'a second'} ({have})"
             )
 
     def __len__(self) -> int:
@@ -110,7 +118,7 @@ def contradictions(data: Labelled) -> int:
 def known_words(settings: ClassifierSettings, classes: Sequence[str]) -> list[tuple[str, int]]:
     """Words of a lexicon and first names, each with its class; a word of several classes is left out."""
     lists = [load_lexicon(settings.lexicon)] if settings.lexicon else []
-    lists += [load_lexicon(_NAMES)] if settings.names else []
+    lists += [load_lexicon(NAMES)] if settings.names else []
     found: Counter[tuple[str, int]] = Counter()
     for lexicon in lists:
         for group, terms in lexicon.groups.items():
@@ -118,6 +126,26 @@ def known_words(settings: ClassifierSettings, classes: Sequence[str]) -> list[tu
                 found.update((term.rstrip("*"), list(classes).index(group)) for term in terms)
     owners = Counter(word for word, _ in found)
     return sorted((word, label) for word, label in found if owners[word] == 1)
+
+
+def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[str]) -> Any:
+    """A tokenizer that writes the name of its class before each known word. It is saved with the model."""
+    from tokenizers import Regex, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = tokenizer.backend_tokenizer
+    steps = [backend.normalizer] if backend.normalizer is not None else []
+    for label, name in enumerate(classes):
+        own = sorted((word for word, of in words if of == label), key=lambda word: (-len(word), word))
+        if own:
+            there = "|".join(re.escape(word) for word in own)
+            steps.append(normalizers.Replace(Regex(rf"(?i)\b(?=(?:{there})\b)"), f"{name} "))
+    backend.normalizer = normalizers.Sequence(steps)
+    # Not of the model's own class: that one would build its normalizer anew when it is opened.
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, model_max_length=tokenizer.model_max_length, padding_side=tokenizer.padding_side,
+        **tokenizer.special_tokens_map,
+    )  # fmt: skip
 
 
 def fit(
@@ -129,17 +157,19 @@ def fit(
     from transformers import DataCollatorWithPadding, Trainer, TrainingArguments
 
     seed_all(pace.seed)
-    model, tokenizer = _new(settings, data.classes)
     extra = known_words(settings, data.classes)
+    model, tokenizer = _new(settings, data.classes)
+    if settings.marks and extra:
+        tokenizer = marking(tokenizer, extra, data.classes)
     texts = [*data.texts, *(word for word, _ in extra)]
     labels = [*data.labels.tolist(), *(label for _, label in extra)]
-    encoded = tokenizer(texts, truncation=True, max_length=settings.most_tokens)
+    encoded = tokenizer(texts, truncation=True, max_length=room(model, tokenizer, settings.most_tokens))
     examples = [
         {"labels": label, **{name: column[i] for name, column in encoded.items()}} for i, label in enumerate(labels)
     ]
     trainer = Trainer(
         model=model,
-        args=TrainingArguments(**pace.arguments(work, device)),
+        args=TrainingArguments(**pace.arguments(work, device), label_smoothing_factor=settings.smoothing),
         train_dataset=examples,
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
@@ -156,14 +186,22 @@ def _new(settings: ClassifierSettings, classes: Sequence[str]) -> tuple[Any, Any
     logging.set_verbosity_error()  # the head is new, and transformers would warn of it at length
     names = dict(enumerate(classes))
     place = locate(settings.model)
+    options: dict[str, Any] = {"trust_remote_code": False}
+    packed = sorted(Path(place).glob("*.gguf")) if Path(place).is_dir() else []
+    if packed:
+        options["gguf_file"] = packed[0].name
     try:
         model = AutoModelForSequenceClassification.from_pretrained(
-            place, num_labels=len(classes), id2label=names, label2id={name: i for i, name in names.items()},
-            trust_remote_code=False,
-        )  # fmt: skip
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+            place, num_labels=len(classes), id2label=names, label2id={name: i for i, name in names.items()}, **options
+        )
+        tokenizer = AutoTokenizer.from_pretrained(place, **options)
     except LOADING as error:
         raise cannot_load(settings.model, "encoder", error) from error
+    # Reading a GGUF file has made its weights plain floats; the mark of the packed form stays on and forbids training.
+    model.is_quantized = False
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model.config.pad_token_id = tokenizer.pad_token_id
     return model.float(), tokenizer
 
 
@@ -175,8 +213,9 @@ def logits_of(model: Any, tokenizer: Any, texts: Sequence[str], most_tokens: int
     found = []
     for at in range(0, len(texts), _BATCH):
         batch = tokenizer(
-            list(texts[at : at + _BATCH]), padding=True, truncation=True, max_length=most_tokens, return_tensors="pt"
-        ).to(model.device)
+            list(texts[at : at + _BATCH]), padding=True, truncation=True,
+            max_length=room(model, tokenizer, most_tokens), return_tensors="pt",
+        ).to(model.device)  # fmt: skip
         with torch.inference_mode():
             found.append(model(**batch).logits.float().cpu().numpy())
     return np.concatenate(found).astype(np.float64)

@@ -11,12 +11,13 @@ the five letters ``[SEP]``, which is what the published inference writes (a BERT
 
 ``lean-aware`` needs more than the texts, and still no judgement: how far the documents lean that a candidate finds is
 counted, not learned. Of the candidates whose chance of losing nothing is high enough it takes the one whose results
-lean least. The chance comes from a logistic regression over scores and over how the two lists of results agree.
+lean least. The chance comes from a logistic regression over how the two lists of results agree (LISTS), how near an
+encoder finds the query to them (CLOSE), and the scores of cross-encoders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ POSITIVE, NEGATIVE, NEITHER = 1, 0, -1
 ORIGINAL = -1
 _MARKS = 8
 _STEPS, _ENOUGH = 100, 1e-9
+# How far the end of a 95% interval lies from the mean, in standard errors.
+_WIDE = 1.96
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,8 @@ class Chance:
         truth = np.asarray(labels, np.float64)
         if not np.isfinite(features).all():
             raise DataError("chance: expected finite features, found others")
-        if not 0 < truth.mean() < 1:
-            raise DataError("chance: expected rows with and without the label, found one kind only")
+        if not 0 < truth.sum() < len(truth):
+            raise DataError("chance: expected candidates that lose and that do not, found one kind; build more queries")
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         columns = np.column_stack([(features - mean) / spread, np.ones(len(truth))])
@@ -226,17 +229,85 @@ def least_leaning(
     return best_candidate(query, queries, worth, allowed)
 
 
-def choose_threshold(
-    query: Ints, queries: int, lean: Floats, original_lean: Floats, chance: Floats, gain: Floats, least: float = 0.0
-) -> float:
-    """The lowest threshold, which cuts lean most, whose choices gain at least ``least`` in effectiveness on average.
+# Chances from 0 to 1, closer together where nearly all are sure; the last is above any.
+CHANCES = np.unique(np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.95, 1.0, 51), [1.01]]))
 
-    For queries with judgements that the chance was not learned from. ``gain`` is of each candidate.
+
+def choose_threshold(
+    choose: Callable[[float], Ints], queries: int, gain: Floats, slack: float, grid: Floats | None = None
+) -> float:
+    """The lowest threshold of a grid at which effectiveness is not lost: the lower end of the 95% interval of the mean
+    gain is no further below zero than ``slack``. ``choose`` gives the choices at a threshold.
+
+    For queries with judgements that nothing was learned from. The last of the grid is taken where none is good enough:
+    it should choose nothing.
     """
-    grid = np.unique(np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.95, 1.0, 51)]))
-    for threshold in grid:
-        chosen = least_leaning(query, queries, lean, original_lean, chance, float(threshold))
-        taken = chosen[chosen != ORIGINAL]
-        if len(taken) == 0 or gain[taken].sum() / queries >= least:
+    tried = CHANCES if grid is None else grid
+    for threshold in tried.tolist():
+        chosen = choose(threshold)
+        gains = np.where(chosen == ORIGINAL, 0.0, gain[chosen])
+        if gains.mean() - _WIDE * gains.std() / np.sqrt(queries) >= -slack:
             return float(threshold)
-    return 1.0
+    return float(tried[-1])
+
+
+@dataclass(frozen=True)
+class Found:
+    """What queries find: the first documents of each (-1 where the list is over) and their scores."""
+
+    docs: Ints
+    scores: Floats
+
+    def at(self, rows: Ints) -> Found:
+        """Some of them."""
+        return Found(self.docs[rows], self.scores[rows])
+
+
+LISTS = (
+    "the first stays first", "the first stays in the list", "1 / new rank of the old first",
+    "1 / old rank of the new first", "share of the list in common", "lead of the old first",
+    "lead of the old first, if it stays first", "lead of the new first", "score of the old first",
+    "score of the new first",
+)  # fmt: skip
+
+
+def agreement(old: Found, new: Found) -> Floats:
+    """How the results of candidates agree with those of their originals: a column for each of LISTS.
+
+    Nothing here knows which document is relevant: where a query's first result stays first, so does the answer, if it
+    was there.
+    """
+    depth = old.docs.shape[1]
+    same = (old.docs[:, :, None] == new.docs[:, None, :]) & (old.docs[:, :, None] >= 0)
+    rank_old = np.where(same[:, 0].any(axis=1), same[:, 0].argmax(axis=1), depth)
+    rank_new = np.where(same[:, :, 0].any(axis=1), same[:, :, 0].argmax(axis=1), depth)
+    lead, new_lead = (
+        (one.scores[:, 0] - one.scores[:, 1]) / np.maximum(np.abs(one.scores[:, 0]), _ENOUGH) for one in (old, new)
+    )
+    columns = [
+        rank_old == 0, rank_old < depth, 1.0 / (1.0 + rank_old), 1.0 / (1.0 + rank_new),
+        same.any(axis=2).mean(axis=1), lead, lead * (rank_old == 0), new_lead, old.scores[:, 0], new.scores[:, 0],
+    ]  # fmt: skip
+    return np.column_stack(columns).astype(np.float64)
+
+
+CLOSE = (
+    "query and candidate", "query and old first", "query and new first", "old first is the nearest of both lists",
+    "new first is the nearest of both lists", "distance of the old first from the nearest",
+    "distance of the new first from the nearest", "new nearest, less old nearest", "new list, less old list",
+)  # fmt: skip
+
+
+def closeness(similar: Floats, old: Floats, new: Floats) -> Floats:
+    """How near, as an encoder reads them, a query is to its candidate and to the documents of both lists (by rank).
+
+    A column for each of CLOSE. A list counts by 1 / log2(1 + rank); a document that is not there counts nothing.
+    """
+    discount = 1.0 / np.log2(np.arange(old.shape[1]) + 2.0)
+    whole = [(np.maximum(one, 0.0) * discount).sum(axis=1) / discount.sum() for one in (old, new)]
+    nearest = np.maximum(old.max(axis=1), new.max(axis=1))
+    columns = [
+        similar, old[:, 0], new[:, 0], old[:, 0] >= nearest, new[:, 0] >= nearest, nearest - old[:, 0],
+        nearest - new[:, 0], new.max(axis=1) - old.max(axis=1), whole[1] - whole[0],
+    ]  # fmt: skip
+    return np.column_stack(columns).astype(np.float64)

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
@@ -48,6 +49,7 @@ AGREEMENT_SAYS = (
     "The share of the original's first 10 documents that are among the candidate's first 10. It says how much of the "
     "old results comes back, not how good they are: this query has no judgements."
 )
+FINDS_NOTHING = "the query finds nothing in this collection: none of its words is in it; ask in other words"
 MEASURES = (
     "nDCG@10", "RR@10", "AP@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10",
 )  # fmt: skip
@@ -82,7 +84,7 @@ class Explorer:
         self.effectiveness, self.lean = effectiveness, lean
         counted = self._counted()
         lexicon = self.scorer.lexicons[counted[0]]
-        self.marker, self._rules = Marker(lexicon, counted[1], counted[2]), Rules(lexicon)
+        self.marker, self._rules = Marker(lexicon, counted[1], counted[2]), Rules()
         ids = searched.ranker.doc_ids
         self.setting = Setting(searched.name, len(ids), searched.ranker.id, lexicon.id, *self._sides())
         self._keep = Keep(list(searched.filters))
@@ -159,6 +161,14 @@ class Explorer:
             at + 1, doc_id, float(hits.scores[at]), shown, len(shown) < len(text), inside, self.marker.count(marks),
             None if grades is None else grades.get(doc_id),
         )  # fmt: skip
+
+    def texts_by_id(self, doc_ids: Sequence[str]) -> dict[str, str]:
+        """The texts of some documents; those that are not in the collection are left out."""
+        wanted = pa.array(sorted(set(doc_ids)), pa.string())
+        places = pc.index_in(self.searched.ranker.doc_ids.cast(pa.string()), value_set=wanted)
+        found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        ids = self.searched.ranker.doc_ids.take(pa.array(found, pa.int64())).to_pylist()
+        return dict(zip(ids, self._texts(found), strict=True))
 
     def reformulate(self, query: str) -> Alternatives:
         """Other ways to ask: made by every method, filtered, searched, scored, and the front of them marked."""

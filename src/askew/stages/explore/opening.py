@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
@@ -58,8 +60,7 @@ def open_sources(sources: Sources) -> Opened:
     recipe = read_recipe(sources.recipe)
     if sources.store is None and sources.index is None and sources.collection is None:
         store = demo_store()
-        index = Resources(DEMO, store).index()
-        return _opened(store, index, DEMO, recipe, sources.logs)
+        return _opened(store, Resources(DEMO, store).index(), DEMO, recipe, sources.logs)
     if sources.store is not None and not sources.store.is_dir():
         raise DataError(
             f"store {sources.store}: there is no such folder; askew run makes one, or leave it out for a demo"
@@ -97,7 +98,9 @@ def demo_store() -> Store:
             return Store(folder)
     except OSError:
         pass
-    return Store(tempfile.mkdtemp(prefix="askew-explorer-"))
+    temporary = tempfile.mkdtemp(prefix="askew-explorer-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Store(temporary)
 
 
 def _opened(store: Store, index: Path, collection: str | None, recipe: Recipe, logs: Path | None) -> Opened:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.lexicon import load_lexicon
 from askew.reformulators.swap import Rewriter
 from askew.reformulators.swaplexicon import load_swaps
 from askew.stages.explore.marks import Mark, Marker
@@ -47,10 +47,11 @@ class Warrant:
 
 
 class Rules:
-    """The rules over one lexicon of groups."""
+    """The rules. A query is looked at with the broad lexicon ``gender``, whatever the measures count with."""
 
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._groups = Marker(lexicon)
+    @cached_property
+    def _groups(self) -> Marker:
+        return Marker(load_lexicon("gender"))
 
     @cached_property
     def _names(self) -> Marker:

@@ -20,7 +20,7 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, locate, need
-from askew.models.relevance import MOST_TOKENS, open_encoder
+from askew.models.relevance import open_encoder, room
 from askew.trainers.common import Pace, Progress, run, seed_all, write_whole
 from askew.trainers.grepbias.pairs import Floats, Ints, Names, batch_pairs, pair_penalty, same_query_pairs
 
@@ -136,9 +136,10 @@ def _tower(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
 def scored(model: Any, tokenizer: Any, method: str, queries: Sequence[str], documents: Sequence[str]) -> Any:
     """The logits of a batch, with their gradients."""
     device = next(model.parameters()).device
+    most = room(model.encoder if method == "lora" else model, tokenizer)
 
     def ready(*texts: list[str]) -> Any:
-        return tokenizer(*texts, padding=True, truncation=True, max_length=MOST_TOKENS, return_tensors="pt").to(device)
+        return tokenizer(*texts, padding=True, truncation=True, max_length=most, return_tensors="pt").to(device)
 
     if method == "lora":
         return model(ready(list(queries)), ready(list(documents)))
@@ -229,14 +230,15 @@ def save_trained(model: Any, tokenizer: Any, method: str, out: Path) -> None:
         return
     need("sentence_transformers", "saving a sentence encoder", "train")
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     merged = out / "merged"
-    model.encoder.merge_and_unload().cpu().save_pretrained(merged)
+    encoder = model.encoder.merge_and_unload().cpu()
+    encoder.save_pretrained(merged)
     tokenizer.save_pretrained(merged)
-    transformer = Transformer(str(merged), max_seq_length=MOST_TOKENS)
+    transformer = Transformer(str(merged), max_seq_length=room(encoder, tokenizer))
     pooling = Pooling(transformer.get_embedding_dimension(), "mean")
     SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu").save(str(out))
     shutil.rmtree(merged)
-    line = {"scale": float(model.scale.detach()), "threshold": float(model.threshold.detach())}
+    line = {"scale": model.scale.item(), "threshold": model.threshold.item()}
     write_whole(out / LINE, json.dumps(line) + "\n")

@@ -152,7 +152,7 @@ def fit_heads(rows: Rows, alphas: Floats, settings: HeadSettings) -> Heads:
         for batch in learner.batches():
             loss = learner.loss(batch)
             if not bool(torch.isfinite(loss).all()):
-                found = float(loss.sum())
+                found = loss.sum().item()
                 raise TrainingStopped(f"adapter: expected a finite loss, found {found}; try a smaller learning_rate")
             optimizer.zero_grad()
             loss.sum().backward()

@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Names = npt.NDArray[np.str_]
 # The kinds of a pair of genders, in the order of their alphas.
 KINDS = ("MF", "MN", "FN")
+GENDERS = ("M", "F", "N")
 _KIND_OF = {frozenset(kind): at for at, kind in enumerate(KINDS)}
 GRID = tuple(np.arange(0.0, 2.01, 0.25).tolist())
 
@@ -72,13 +73,15 @@ def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> Pairs:
 
     The pairs name places within the batch.
     """
-    order = rng.permutation(len(rows)).tolist()
+    known = {name: code for code, name in enumerate(GENDERS)}
+    codes = [known.get(str(one), -1) for one in gender[rows]]
+    order = [place for place in rng.permutation(len(rows)).tolist() if codes[place] >= 0]
     drawn = []
     while order:
         first = order.pop()
-        fits = [at for at, row in enumerate(order) if kind_of(gender[rows[first]], gender[rows[row]]) >= 0]
-        if fits:
-            drawn.append((first, order.pop(fits[-1])))
+        other = next((at for at in reversed(range(len(order))) if codes[order[at]] != codes[first]), None)
+        if other is not None:
+            drawn.append((first, order.pop(other)))
     return _of(gender[rows], drawn)
 
 

@@ -23,6 +23,7 @@ from askew.trainers.grepbias.scores import (
     average_zero_shot,
     cell_accuracy,
     cell_fractions,
+    male_minus_female,
     nan_mean,
     summarise,
     winners,
@@ -80,7 +81,7 @@ def before_after_table(before: Result, after: Result, groups: Groups) -> Table:
     """Table 6: average shares of M, F, N and |M - F|, without and with the penalty."""
     theirs = published_cells("6")
     one, two = (nan_mean(_fractions(result, groups), 1) for result in (before, after))
-    gaps = [np.abs(shares[:, 0] - shares[:, 1]) for shares in (one, two)]
+    gaps = [_gaps(result, groups) for result in (before, after)]
     names = ("before M", "before F", "before N", "after M", "after F", "after N", "before |M-F|", "after |M-F|")
     rows = []
     for t, train in enumerate(groups.names):
@@ -130,6 +131,12 @@ def summary_table(results: Sequence[Result], groups: Groups) -> Table:
 
 def _fractions(result: Result, groups: Groups) -> Floats:
     return nan_mean(np.stack([cell_fractions(winners(one, groups), groups) for one in result.logits]), 0)
+
+
+def _gaps(result: Result, groups: Groups) -> Floats:
+    """|M - F| of each training; of each seed first, since one seed may lean one way and the next the other."""
+    leans = [male_minus_female(cell_fractions(winners(one, groups), groups)) for one in result.logits]
+    return np.asarray(np.abs(leans).mean(0))
 
 
 def _both(ours: float, published: float | None) -> str:

@@ -1,0 +1,81 @@
+"""``askew serve`` and ``askew mcp``: the explorer in a browser, and as tools for a language model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askew.core.errors import ConfigError, MissingExtra
+
+if TYPE_CHECKING:
+    from askew.stages.explore.opening import Sources
+
+StoreFolder = Annotated[
+    Path | None, typer.Argument(help="The store of a build (askew run); without one, the embedded demo.")
+]
+Index = Annotated[Path | None, typer.Option(help="An index that kept its texts (askew index); else the store's own.")]
+Collection = Annotated[
+    str | None, typer.Option(help="Where the queries and judgements are: a folder, irds:ID, or demo.")
+]
+RecipeName = Annotated[str, typer.Option("--recipe", help="The recipe whose methods and filters make candidates.")]
+Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
+Host = Annotated[str, typer.Option(help="The address to listen at; another than this machine's own needs a token.")]
+Port = Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="A file with the token, instead of the environment variable ASKEW_TOKEN.")
+]
+RateLimit = Annotated[float, typer.Option("--rate", help="How many requests a second a client may make.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each request on stderr, without its words.")]
+
+
+def serve_command(
+    store: StoreFolder = None, index: Index = None, collection: Collection = None, recipe: RecipeName = "demo",
+    logs: Logs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
+    rate: RateLimit = 20.0, verbose: Verbose = False,
+) -> None:  # fmt: skip
+    """Open the explorer in a browser: ask, see how results lean, ask again. Also a REST service."""
+    _need("askew serve", "fastapi", "uvicorn", "multipart")
+    from askew.web.server import serve
+    from askew.web.settings import Limits, Settings
+
+    if not 0 < rate <= 1e6:
+        raise ConfigError(f"--rate: expected a number above 0, found {rate}")
+    limits = Limits(rate=rate, burst=max(1, round(3 * rate)))
+    settings = Settings(_sources(store, index, collection, recipe, logs), host, port, _token(token_file), limits)
+    serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
+
+
+def _sources(store: Path | None, index: Path | None, collection: str | None, recipe: str, logs: Path | None) -> Sources:
+    from askew.stages.explore.opening import Sources
+
+    return Sources(store, index, collection, recipe, logs)
+
+
+def _need(what: str, *modules: str) -> None:
+    """Say which extra is missing before anything else is done."""
+    from importlib.util import find_spec
+
+    try:
+        missing = [name for name in modules if find_spec(name) is None and find_spec(f"python_{name}") is None]
+    except (ImportError, ValueError):
+        missing = list(modules)
+    if missing:
+        raise MissingExtra(what, "web")
+
+
+def _token(file: Path | None) -> str | None:
+    """The token, from a file or from the environment; never from the command line, which others can read."""
+    if file is None:
+        return os.environ.get("ASKEW_TOKEN") or None
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"--token-file {file}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
+        ) from None
+    if not found:
+        raise ConfigError(f"--token-file {file}: the file is empty")
+    return found

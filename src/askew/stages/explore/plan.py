@@ -1,0 +1,79 @@
+"""The steps of a store as they hang together: who reads whom, how many rows went along, what was dropped and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from askew.core.errors import UnknownName
+from askew.engine.manifest import Manifest
+from askew.engine.store import Store
+
+
+@dataclass(frozen=True)
+class StepNode:
+    """A finished step. ``reads`` is the step before it, None where it reads a source; ``depth`` counts its forks."""
+
+    name: str
+    step: str
+    stage: str
+    rows_in: int
+    rows_out: int
+    dropped: Mapping[str, int]
+    reads: str | None
+    depth: int
+
+
+def name_of(manifest: Manifest) -> str:
+    """How a step is called in a store."""
+    return f"{manifest.step}-{manifest.key}"
+
+
+def plan_of(store: Store) -> list[StepNode]:
+    """The finished steps, each after the one it reads. What reads the same step stands one below the other."""
+    steps = sorted(store.steps(), key=name_of)
+    by_key = {one.key: one for one in steps}
+    readers: dict[str | None, list[Manifest]] = {}
+    for one in steps:
+        source = one.input_key if one.input_key in by_key and one.input_key != one.key else None
+        readers.setdefault(source, []).append(one)
+    nodes: list[StepNode] = []
+
+    def follow(one: Manifest, reads: str | None, depth: int) -> None:
+        nodes.append(StepNode(name_of(one), one.step, one.stage, one.rows_in, one.rows_out, one.dropped, reads, depth))
+        for number, reader in enumerate(_longest_first(readers.get(one.key, []), readers)):
+            # The longest line goes straight on; others branch off.
+            follow(reader, name_of(one), depth + min(number, 1))
+
+    for root in _longest_first(readers.get(None, []), readers):
+        follow(root, None, 0)
+    return nodes
+
+
+def _longest_first(found: list[Manifest], readers: Mapping[str | None, list[Manifest]]) -> list[Manifest]:
+    def length(one: Manifest) -> int:
+        return 1 + max((length(reader) for reader in readers.get(one.key, [])), default=0)
+
+    return sorted(found, key=lambda one: (-length(one), name_of(one)))
+
+
+@dataclass(frozen=True)
+class StepFile:
+    """The manifest of a step, and when and where it was made, as far as that is known."""
+
+    manifest: Manifest
+    made: Mapping[str, Any]
+
+
+def step_of(store: Store, name: str) -> StepFile:
+    """A finished step by its name. Only names that the store itself lists are looked up."""
+    known = {name_of(one): one for one in store.steps()}
+    if name not in known:
+        raise UnknownName("step", name, known)
+    try:
+        made = json.loads(store.files.read(f"{name}/provenance.json"))
+    except (OSError, ValueError):
+        made = {}
+    return StepFile(known[name], made if isinstance(made, dict) else {})

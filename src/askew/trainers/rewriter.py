@@ -1,0 +1,116 @@
+"""Rewriters: learn from pairs (a query, a better way to ask it) to write the second for the first.
+
+As section 4 of RePair compares them: a fine-tuned sequence-to-sequence model, attention with copying (``acg``), and a
+hierarchical session encoder (``hred-qs``); and, beyond the paper, a causal model with an adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError, DataError
+from askew.models.rewrite import (
+    TEXT_KINDS,
+    WORD_KINDS,
+    Sizes,
+    TextRewriter,
+    WordRewriter,
+    shown_to,
+    write_about,
+)
+from askew.trainers.common import Pace, Progress
+from askew.trainers.rewriting.finetune import TextModel, TextSettings, fit_texts
+from askew.trainers.rewriting.words import Rewrites, Score, Vectors, fit_words
+
+KINDS = (*WORD_KINDS, *TEXT_KINDS)
+T5 = "google-t5/t5-base"
+
+
+@dataclass(frozen=True)
+class RewriterSettings:
+    """Which kind of model, and its own settings: ``sizes`` of a word network, ``text`` of a model of transformers.
+
+    ``prefix`` stands before a query that a sequence-to-sequence model reads.
+    """
+
+    kind: str = "acg"
+    sizes: Sizes = field(default_factory=Sizes)
+    text: TextSettings = field(default_factory=TextSettings)
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(f"rewriter, kind: expected one of {', '.join(KINDS)}, found {self.kind!r}")
+
+    def own(self) -> dict[str, Any]:
+        """What matters of the settings for this kind."""
+        if self.kind in WORD_KINDS:
+            return {"kind": self.kind, **asdict(self.sizes)}
+        return {**asdict(self.text), "kind": self.kind, "prefix": self.prefix}
+
+
+# Section 4 of RePair and the code it runs: LSTMs of 512, one layer, dropout 0.2, embeddings of 300 (fastText, kept as
+# they are), a vocabulary of 10,000 for acg and 30,000 for the other, batches of 8, Adam at 0.001, 100 epochs. Its T5
+# is fine-tuned as the one that writes candidates: batches of 128, Adafactor at a constant 0.001.
+_WORD_PACE = Pace(100.0, 8, 1e-3, 1, 0.0, 0.0, "constant", 2000)
+_TEXT_PACE = Pace(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
+PRESETS: dict[str, tuple[RewriterSettings, Pace]] = {
+    "acg": (RewriterSettings("acg"), _WORD_PACE),
+    "hred-qs": (RewriterSettings("hred-qs", Sizes(written=30_000)), _WORD_PACE),
+    "seq2seq": (RewriterSettings("seq2seq", text=TextSettings(T5, "seq2seq", optimizer="adafactor")), _TEXT_PACE),
+    "causal": (RewriterSettings("causal", text=TextSettings(kind="causal")), Pace(3.0, 16, 4e-4, save_every=500)),
+}
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A rewriter that was trained, not yet saved."""
+
+    rewriter: WordRewriter | TextRewriter
+    device: str
+    model: TextModel | None = None
+
+    def write(
+        self, texts: Sequence[str], before: Sequence[Sequence[str]] | None = None, beams: int = 1
+    ) -> list[list[str]]:
+        """For each text as many others as there are beams, likeliest first."""
+        return self.rewriter.write(texts, before, beams)
+
+    def save(self, folder: Path) -> None:
+        """A folder that the reformulator ``rewriter`` reads."""
+        if isinstance(self.rewriter, WordRewriter):
+            self.rewriter.save(folder)
+            return
+        assert self.model is not None
+        self.model.save(folder)
+        base = self.model.settings.model
+        write_about(folder, {"kind": self.rewriter.kind, "prefix": self.rewriter.prefix, "model": base})
+
+
+def fit_rewriter(
+    pairs: Rewrites, settings: RewriterSettings, pace: Pace, work: Path, dev: Rewrites | None = None,
+    vectors: Vectors | None = None, device: str | None = None, identity: Mapping[str, Any] | None = None,
+    progress: Progress | None = None, score: Score | None = None,
+) -> Taught:  # fmt: skip
+    """Train on pairs. Stopped, the same call goes on.
+
+    ``vectors`` are words and their embeddings, which then stay as they are. With ``dev`` and ``score`` a word network
+    is asked after each epoch to rewrite those queries, and the best one is kept. Both are for word networks only.
+    """
+    if not len(pairs):
+        raise DataError("rewriter: expected pairs to learn from, found none")
+    about = {"data": pairs.data(), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
+    if settings.kind in WORD_KINDS:
+        made = fit_words(
+            settings.kind, pairs, settings.sizes, pace, work, dev, vectors, device, about, progress, score
+        )  # fmt: skip
+        return Taught(made, str(next(made.network.parameters()).device))
+    if vectors is not None:
+        raise ConfigError(f"rewriter {settings.kind}: vectors are for {' and '.join(WORD_KINDS)}")
+    prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs.originals]
+    chosen = replace(settings.text, kind=settings.kind)
+    model = fit_texts(prompts, pairs.targets, chosen, pace, work, device, about, progress)
+    return Taught(TextRewriter(settings.kind, model.generator(), settings.prefix), model.device, model)

@@ -1,0 +1,180 @@
+"""The REST service: search, reformulate, measure, pairs; one at a time with GET, several with POST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from askew.core.errors import AskewError
+from askew.corpora.judgements import QrelsFile
+from askew.corpora.memory import judgements_in_memory, run_in_memory
+from askew.stages.explore.answers import Alternatives, Answer, Comparison
+from askew.stages.explore.audit import audit
+from askew.stages.explore.explorer import Explorer
+from askew.stages.explore.opening import Opened
+from askew.stages.explore.pairs import Wanted
+from askew.web import schemas as s
+from askew.web.problems import ErrorBody, ErrorFacts, problem_of
+from askew.web.replies import as_json, json_reply
+from askew.web.site import Site
+
+_ERRORS = {
+    400: "what was asked for cannot be done; the message says what to do",
+    401: "a token is needed",
+    403: "posted by a page elsewhere",
+    404: "there is nothing at this address",
+    405: "this address is not asked in this way",
+    413: "the request is too large",
+    421: "asked under a name that is not this machine's",
+    422: "a parameter or the body is not as described",
+    429: "too much at once; the header Retry-After says when to come back",
+    500: "a mistake in askew",
+    503: "the store is damaged or a part of askew is missing",
+}
+
+
+def _documented(kind: Any) -> dict[int | str, dict[str, Any]]:
+    errors: dict[int | str, dict[str, Any]] = {
+        status: {"model": ErrorBody, "description": words} for status, words in _ERRORS.items()
+    }
+    return {200: {"model": kind, "description": "The answer."}, **errors}
+
+
+def site_of(request: Request) -> Site:
+    """The service that a request came to."""
+    site: Site = request.app.state.site
+    return site
+
+
+Here = Annotated[Site, Depends(site_of)]
+router = APIRouter(prefix="/api", tags=["askew"])
+
+
+async def _explored(site: Site, key: tuple[object, ...], make: Callable[[Explorer], bytes]) -> Response:
+    """An answer that depends on the query alone."""
+    explorer = await site.explorer()
+    return json_reply(await site.work.bytes_of(key, lambda: make(explorer)))
+
+
+@router.get("/health", responses={200: {"model": s.Health}}, summary="Whether the service is ready")
+async def health(site: Here) -> Response:
+    """Answers once the collection is open."""
+    opened = await site.opened()
+    name = None if opened.explorer is None else opened.explorer.setting.collection
+    return json_reply(as_json(s.Health, s.Health("ok", name)))
+
+
+@router.get("/search", responses=_documented(Answer), summary="Search, and see how the results lean")
+async def search(site: Here, q: s.Asked, k: s.Count = 10) -> Response:
+    """The results of a query with the words that name a group, and what every measure says of them.
+
+    Places in a text count Unicode characters from 0. Measures of effectiveness are there for queries with judgements.
+    """
+    return await _explored(site, ("search", q, k), lambda one: as_json(Answer, one.search(q, k)))
+
+
+@router.post("/search", responses=_documented(s.SearchAnswers), summary="Search several queries")
+async def search_batch(site: Here, body: s.SearchBatch) -> Response:
+    """As GET, for several queries."""
+    explorer = await site.explorer()
+
+    def make() -> bytes:
+        return as_json(s.SearchAnswers, s.SearchAnswers([explorer.search(query, body.k) for query in body.queries]))
+
+    return json_reply(await site.work.run(make))
+
+
+@router.get("/reformulate", responses=_documented(Alternatives), summary="Other ways to ask a query")
+async def reformulate(site: Here, q: s.Asked) -> Response:
+    """Candidates with their measures, what each gains over the original, and which no other candidate beats.
+
+    A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true.
+    """
+    return await _explored(site, ("reformulate", q), lambda one: as_json(Alternatives, one.reformulate(q)))
+
+
+@router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Other ways to ask several queries")
+async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
+    """As GET, for several queries; one that cannot be answered has an error in its place."""
+    explorer = await site.explorer()
+
+    def make() -> bytes:
+        return as_json(s.AlternativesAnswers, s.AlternativesAnswers([_one(explorer, query) for query in body.queries]))
+
+    return json_reply(await site.work.run(make))
+
+
+def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
+    try:
+        return s.AlternativesOrError(query, explorer.reformulate(query), None)
+    except AskewError as error:
+        problem = problem_of(error)
+        return s.AlternativesOrError(query, None, ErrorFacts(problem.code, problem.message))
+
+
+@router.get("/compare", responses=_documented(Comparison), summary="Two ways to ask, side by side")
+async def compare(
+    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The other way to ask.")], k: s.Count = 10
+) -> Response:
+    """Both result lists, where each document moved, and what is gained, by the judgements of the first query."""
+    return await _explored(site, ("compare", q, to, k), lambda one: as_json(Comparison, one.compare(q, to, k)))
+
+
+@router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")
+async def measure(site: Here, q: s.Asked) -> Response:
+    """Every measure with its signature: two numbers with the same signature can be compared."""
+
+    def make(explorer: Explorer) -> bytes:
+        found = explorer.search(q, 1)
+        return as_json(s.Measured, s.Measured(q, found.query_id, found.judged, list(found.values)))
+
+    return await _explored(site, ("measure", q), make)
+
+
+@router.post("/measure", responses=_documented(s.MeasuredRuns), summary="Measure runs")
+async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
+    """Runs as ``{name: {query: {document: score}}}``: means with 95% intervals; two and more are compared."""
+    opened = await site.opened()
+    return json_reply(await site.work.run(lambda: _measured(opened, body)))
+
+
+def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
+    runs = {name: run_in_memory(run, name) for name, run in body.runs.items()}
+    qrels: QrelsFile | None = None if body.qrels is None else judgements_in_memory(body.qrels)
+    found = audit(runs, opened.explorer, qrels=qrels, missing=body.missing)
+    compared = None if found.comparison is None else found.comparison.to_dict()
+    notes = [*found.report.notes, *(found.comparison.notes if found.comparison else [])]
+    runs_told = found.report.to_dict(per_query=True)["runs"]
+    return as_json(s.MeasuredRuns, s.MeasuredRuns(runs_told, compared, list(dict.fromkeys(notes))))
+
+
+@router.get("/pairs", responses=_documented(s.PairAnswer), summary="Pairs of a built dataset")
+async def pairs(site: Here, asked: Annotated[s.PairFilter, Query()]) -> Response:
+    """An original, another way to ask it, what is gained; filtered, sorted, a page at a time."""
+    opened = await site.opened()
+    return json_reply(await site.work.run(lambda: as_json(s.PairAnswer, _page(site, opened, asked))))
+
+
+@router.post("/pairs", responses=_documented(s.PairAnswers), summary="Several pages of pairs")
+async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
+    """As GET, for several filters."""
+    opened = await site.opened()
+
+    def make() -> bytes:
+        return as_json(s.PairAnswers, s.PairAnswers([_page(site, opened, one) for one in body.requests]))
+
+    return json_reply(await site.work.run(make))
+
+
+def wanted_of(asked: s.PairFilter) -> Wanted:
+    """The filter as the dataset knows it."""
+    return Wanted(**asked.model_dump(exclude={"dataset", "page", "size"}))
+
+
+def _page(site: Site, opened: Opened, asked: s.PairFilter) -> s.PairAnswer:
+    table = site.pairs(opened, asked.dataset)
+    found = table.page(wanted_of(asked), asked.page, asked.size)
+    following = asked.page + 1 if asked.page < found.pages else None
+    return s.PairAnswer(table.name, found.total, found.page, found.pages, found.size, following, list(found.rows))

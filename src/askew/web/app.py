@@ -1,0 +1,98 @@
+"""The application: one function makes it from settings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from askew import __version__
+from askew.core.errors import AskewError
+from askew.web import api
+from askew.web.guard import Guard
+from askew.web.pages import routes, store_routes
+from askew.web.problems import CODES, MESSAGES, Problem, problem_of, too_many
+from askew.web.replies import show_problem
+from askew.web.settings import Settings
+from askew.web.site import Site
+from askew.web.work import Busy
+
+_ABOUT = (
+    "Search a collection, see how far the results lean toward a group, find other ways to ask that lean less and "
+    "retrieve as well. Errors are `{error: {code, message}}`. Counting words of a lexicon is not bias."
+)
+
+
+def create_app(settings: Settings | None = None, failed: Callable[[BaseException], None] | None = None) -> FastAPI:
+    """A service. ``failed`` is told where what it should show cannot be opened."""
+    chosen = settings or Settings()
+    site = Site(chosen)
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        site.start(failed)
+        yield
+        site.close()
+
+    # The pages of FastAPI for its documents load scripts from elsewhere; /api has our own.
+    app = FastAPI(
+        title="askew", version=__version__, description=_ABOUT, lifespan=living, docs_url=None, redoc_url=None,
+        openapi_url="/openapi.json",
+    )  # fmt: skip
+    app.state.site = site
+    app.include_router(api.router)
+    app.include_router(routes.router)
+    app.include_router(store_routes.router)
+    _handle_errors(app)
+    app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate, show=show_problem)
+    if chosen.token is not None:
+        _document_token(app)
+    return app
+
+
+def _handle_errors(app: FastAPI) -> None:
+    @app.exception_handler(Problem)
+    async def refused(request: Request, error: Problem) -> Response:
+        return show_problem(request.scope, error)
+
+    @app.exception_handler(AskewError)
+    async def mistaken(request: Request, error: AskewError) -> Response:
+        return show_problem(request.scope, problem_of(error))
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, error: Busy) -> Response:
+        return show_problem(request.scope, too_many(error.seconds, "too much is being asked at once"))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return show_problem(request.scope, Problem(422, CODES[422], _words(error)))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> Response:
+        code = CODES.get(error.status_code, "error")
+        message = MESSAGES.get(error.status_code, str(error.detail))
+        return show_problem(request.scope, Problem(error.status_code, code, message, error.headers))
+
+
+def _words(error: RequestValidationError) -> str:
+    """The first thing that is wrong, without what was sent."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("query", "body"))
+    return f"{place or 'the request'}: {first.get('msg', 'not as expected')}"
+
+
+def _document_token(app: FastAPI) -> None:
+    """Say in the OpenAPI document that a token is needed."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        found = plain()
+        found.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+        return found
+
+    app.openapi = described  # type: ignore[method-assign]

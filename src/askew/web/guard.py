@@ -1,0 +1,171 @@
+"""What every request passes before anything is done for it: headers, host, origin, rate, token, size.
+
+It stands around the whole application, so that a refusal costs next to nothing and has the same headers as an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from askew.web.access import Access
+from askew.web.limits import Rate
+from askew.web.problems import CODES, MESSAGES, Problem, too_many
+from askew.web.settings import Settings, is_loopback
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+UPLOADS = ("/audit",)
+_log = logging.getLogger("askew.web")
+Show = Callable[[Scope, Problem], Response]
+
+
+class Guard:
+    """The gate. ``show`` makes a page or JSON of a refusal."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate, show: Show) -> None:
+        self.app, self._settings, self._access, self._rate, self._show = app, settings, access, rate, show
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        telling = _Telling(scope, send)
+        refused = self._refusal(scope)
+        if refused is not None:
+            await refused(scope, receive, telling)
+            return
+        try:
+            await self.app(scope, self._limited(scope, receive), telling)
+        except Exception as error:
+            # The message may hold a query, so it is not told.
+            _log.error("a mistake in askew: %s at %s", type(error).__name__, place_of(error))
+            if telling.begun:
+                raise
+            await self._show(scope, Problem(500, CODES[500], MESSAGES[500]))(scope, receive, telling)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        try:
+            self._check_host(headers)
+            self._check_origin(scope, headers)
+            self._check_rate(scope)
+            self._check_size(scope, headers)
+        except Problem as problem:
+            return self._show(scope, problem)
+        if self._access.allows(scope["path"], headers):
+            return None
+        return self._ask_for_token(scope)
+
+    def _check_host(self, headers: Headers) -> None:
+        """On loopback only its own names are answered: a page elsewhere could give its own name our address."""
+        name = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        if self._settings.loopback and not is_loopback(name):
+            raise Problem(421, CODES[421], "this service answers to localhost only")
+
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        """A page elsewhere may not post here in the name of who reads it."""
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            return
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        if site is not None and site not in ("same-origin", "none"):
+            raise Problem(403, CODES[403], "only pages of this service may post to it")
+        if site is None and origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            raise Problem(403, CODES[403], "only pages of this service may post to it")
+
+    def _check_rate(self, scope: Scope) -> None:
+        wait = self._rate.take(client_of(scope))
+        if wait:
+            raise too_many(wait, "too many requests from here")
+
+    def _check_size(self, scope: Scope, headers: Headers) -> None:
+        given = headers.get("content-length", "")
+        if given.isdigit() and (len(given) > 15 or int(given) > self._most(scope)):
+            raise self._too_large(scope)
+
+    def _most(self, scope: Scope) -> int:
+        limits = self._settings.limits
+        return limits.upload_bytes if scope["path"] in UPLOADS else limits.body_bytes
+
+    def _too_large(self, scope: Scope) -> Problem:
+        return Problem(413, CODES[413], f"the request is too large: at most {self._most(scope):,} bytes are taken")
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """Counts what really comes, whatever the header said."""
+        most, seen = self._most(scope), 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, self._too_large(scope).message)
+            return message
+
+        return counted
+
+    def _ask_for_token(self, scope: Scope) -> Response:
+        if scope["path"].startswith("/api/") or scope["method"] != "GET":
+            problem = Problem(401, CODES[401], "a token is needed: Authorization: Bearer TOKEN",
+                              {"www-authenticate": "Bearer"})  # fmt: skip
+            return self._show(scope, problem)
+        query = scope["query_string"].decode("latin-1")
+        wanted = scope["path"] + (f"?{query}" if query else "")
+        return RedirectResponse("/login?" + urlencode({"next": wanted}), 303)
+
+
+class _Telling:
+    """Adds the headers to an answer, and a line to the log: never the words of a query, a header or a body."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope, self._send, self._start = scope, send, time.perf_counter()
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("cache-control", "no-store")
+            took = 1000 * (time.perf_counter() - self._start)
+            _log.info("%s %s %d %.0f ms", self._scope["method"], route_of(self._scope), message["status"], took)
+        await self._send(message)
+
+
+def client_of(scope: Scope) -> str:
+    """The address that a request came from."""
+    return str((scope.get("client") or ("unknown",))[0])
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error happened."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return f"{last[0].filename}:{last[0].lineno}" if last else "an unknown place"
+
+
+def route_of(scope: Scope) -> str:
+    """The address as the program has it: what stands in its place may be anything and is not told."""
+    route: Any = scope.get("route")
+    return str(getattr(route, "path", "-"))

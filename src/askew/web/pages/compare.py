@@ -1,0 +1,168 @@
+"""Two ways to ask, side by side: both lists, lines between the same documents, what is gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from askew.publish.page import numerals as n
+from askew.stages.explore.answers import Answer, Comparison, Move, Result
+from askew.stages.explore.explorer import AGREEMENT_SAYS
+from askew.web.markup import Markup, address, element, shown, tag
+from askew.web.pages import parts as p
+from askew.web.pages.shell import Page
+
+
+def compare_form(query: str, other: str, k: int) -> Markup:
+    """Both queries, to be changed."""
+    return element(
+        "form",
+        p.text_input("q", "First asked", query, "wide", required=True),
+        p.text_input("to", "Asked otherwise", other, "wide", required=True),
+        *p.kept(k=k if k != 10 else ""),
+        element("button", "Compare", type="submit"),
+        action="/compare",
+        method="get",
+        class_="ask two",
+    )
+
+
+def compare_page(found: Comparison, k: int, note: str) -> Page:
+    """The comparison."""
+    query, other = found.old.query, found.new.query
+    back = tag("p", element("a", "← all other ways to ask ", p.quote(query), href=address("/", {"q": query})))
+    head = [tag("h1", "Compare"), compare_form(query, other, k), back]
+    body = [_verdict(found), tag("div", _values(found), _leans(found), class_="overview"), _sides(found)]
+    return Page(f"{other} against {query}", (*head, *body), "/", note)
+
+
+def _verdict(found: Comparison) -> Markup:
+    shared = f"{round(10 * found.agreement)} of its first 10 documents come back"
+    if found.outcome is None:
+        words = (
+            "One of the two finds nothing, so there is nothing to compare."
+            if not (found.old.results and found.new.results)
+            else "A measure is not defined for one of the two."
+        )
+        return p.notice(tag("p", words), role="status")
+    told = [tag("strong", f"Asked otherwise, it {p.outcome_words(found.outcome, found.proxy)}"), f" ({found.lean}"]
+    told += ["" if found.proxy else f" and {found.effectiveness}", f"); {shared}."]
+    proxy = [tag("p", AGREEMENT_SAYS, class_="note")] if found.proxy else []
+    return p.notice(tag("p", *told), *proxy, kind="plain")
+
+
+def _values(found: Comparison) -> Markup:
+    after = {one.measure: one.value for one in found.new.values}
+    head: list[tuple[object, str]] = [
+        ("measure", "code"),
+        ("first", "number"),
+        ("otherwise", "number"),
+        ("gain", "number"),
+        ("better", "name"),
+    ]
+    rows = [
+        [
+            tag("code", one.measure),
+            n.mean(one.value, 3),
+            n.mean(after.get(one.measure), 3),
+            p.gain_cell(found.gains.get(one.measure)),
+            one.better,
+        ]
+        for one in found.old.values
+    ]
+    return p.data_table("Measures of both lists; a gain is positive where it is better", head, rows, "gains")
+
+
+def _leans(found: Comparison) -> Markup:
+    setting = found.old.setting
+    most = max([*found.old.mentions.values(), *found.new.mentions.values(), 1])
+    both = [
+        tag(
+            "div",
+            tag("p", name),
+            p.lean_bar(one.mentions, setting, most, "bar big"),
+            tag("p", p.counted(one.mentions, setting), class_="note"),
+        )
+        for name, one in (("First asked", found.old), ("Asked otherwise", found.new))
+    ]
+    return tag("div", tag("h2", "How the pages lean"), *both, p.legend(setting))
+
+
+def _sides(found: Comparison) -> Markup:
+    moves = {one.doc_id: one for one in found.moves}
+    rows = max(len(found.old.results), len(found.new.results))
+    if not rows:
+        return Markup()
+    both = [*found.old.results, *found.new.results]
+    most = p.most_words(both, found.old.setting)
+    old = _side(found.old, "First asked", moves, most, found.depth, is_new=False)
+    new = _side(found.new, "Asked otherwise", moves, most, found.depth, is_new=True)
+    return tag(
+        "section",
+        tag("h2", "Document by document", id="sides-title"),
+        tag("div", old, _lines(found.moves, rows, found), new, class_="sides"),
+        aria_labelledby="sides-title",
+    )
+
+
+def _side(answer: Answer, title: str, moves: Mapping[str, Move], most: int, depth: int, is_new: bool) -> Markup:
+    items = [
+        element("li", _row(one, answer, moves[one.doc_id], most, depth, is_new), data_key=one.doc_id, tabindex="0")
+        for one in answer.results
+    ]
+    heading = tag("h3", title, ": ", p.quote(answer.query))
+    return tag("div", heading, tag("ol", *items, class_="side"), class_="side-box")
+
+
+def _row(one: Result, answer: Answer, move: Move, most: int, depth: int, is_new: bool) -> Markup:
+    judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
+    head = tag(
+        "p",
+        tag("span", str(one.rank), class_="rank"),
+        tag("code", shown(one.doc_id)),
+        *judged,
+        tag("span", moved(move, len(answer.results), depth, is_new), class_="move"),
+        class_="result-head",
+    )
+    text = tag("p", p.marked(one.text, one.marks, answer.setting), class_="text clamp")
+    return tag("div", head, p.lean_bar(one.mentions, answer.setting, most), text)
+
+
+def moved(move: Move, shown_results: int, depth: int, is_new: bool) -> str:
+    """Where a document came from, or where it went."""
+    here, there = (move.new, move.old) if is_new else (move.old, move.new)
+    if there is None:
+        return f"was not in the first {depth}" if is_new else f"not in the first {depth} now"
+    if here == there:
+        return "same place"
+    if not is_new:
+        return f"now {there}" if there <= shown_results else f"now {there}, below"
+    step = there - (here or 0)
+    return f"was {there}, {'▲' if step > 0 else '▼'} {abs(step)}"
+
+
+def _lines(moves: Sequence[Move], rows: int, found: Comparison) -> Markup:
+    """A line for each document that is in both lists; one that leaves or comes fades off."""
+    old, new = len(found.old.results), len(found.new.results)
+    drawn = []
+    for one in moves:
+        here = one.old if one.old is not None and one.old <= old else None
+        there = one.new if one.new is not None and one.new <= new else None
+        drawn.append(tag("path", d=_path(here, there), class_=_kind(here, there), data_key=one.doc_id))
+    return tag(
+        "svg", *drawn, viewBox=f"0 0 100 {100 * rows}", preserveAspectRatio="none", class_="lines", aria_hidden="true"
+    )
+
+
+def _path(here: int | None, there: int | None) -> str:
+    a, b = ((100 * rank - 50 if rank is not None else None) for rank in (here, there))
+    if a is None:
+        return f"M70 {b}H100"
+    if b is None:
+        return f"M0 {a}H30"
+    return f"M0 {a}C50 {a} 50 {b} 100 {b}"
+
+
+def _kind(here: int | None, there: int | None) -> str:
+    if here is None or there is None:
+        return "gone"
+    return "same" if here == there else "rose" if there < here else "fell"

@@ -1,0 +1,36 @@
+"""Logs: the tables and figures of a folder that ``askew logs --out`` wrote."""
+
+from __future__ import annotations
+
+from askew.stages.logs.analyse import LogReport
+from askew.stages.logs.page import report_page
+from askew.web.markup import Markup, tag
+from askew.web.pages import parts as p
+from askew.web.pages.shell import Page
+
+
+def empty_page(note: str) -> Page:
+    """Where no folder was given."""
+    words = p.notice(
+        tag("p", "No result of a log is open."),
+        tag("p", "Make one and open it: ", tag("code", "askew logs --demo --out LOGS"), ", then ",
+            tag("code", "askew serve --logs LOGS"), "."), role="status",
+    )  # fmt: skip
+    return Page("Logs", (tag("h1", "Logs"), words), "/logs", note)
+
+
+def logs_page(report: LogReport, note: str) -> Page:
+    """The report within our page."""
+    whole = report_page(report)
+    # The report is a page of its own, made by the same escaping functions: what stands between these is its content.
+    head = _between(whole, "<header>", "</header>")
+    contents = "<nav" + _between(whole, "<nav", "</nav>") + "</nav>"
+    body = _between(whole, "<main>", "</main>")
+    return Page("Logs", (Markup(head), Markup(contents), tag("div", Markup(body), class_="report")), "/logs", note)
+
+
+def _between(text: str, start: str, end: str) -> str:
+    _, found, rest = text.partition(start)
+    inner, closed, _ = rest.rpartition(end)
+    assert found and closed, "the page of a log report has another form than expected"
+    return inner

@@ -1,0 +1,136 @@
+"""Plan: the steps of a store as a picture, with the rows on every wire and what was dropped on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from askew.publish.page import numerals as n
+from askew.publish.page.axes import shortened
+from askew.publish.page.frame import About, picture, text
+from askew.stages.explore.plan import StepFile, StepNode, name_of
+from askew.web.markup import Markup, below, element, shown, tag
+from askew.web.pages import parts as p
+from askew.web.pages.shell import Page
+
+_WIDE, _HIGH, _BETWEEN, _IN, _TOP = 200, 46, 44, 40, 34
+_WIDTH = 620
+_LONGEST = 46
+
+
+def empty_page(note: str) -> Page:
+    """Where nothing was built."""
+    words = p.notice(
+        tag("p", "This store has no finished steps."),
+        tag("p", "Build some: ", tag("code", "askew run demo --store STORE"), ", then ",
+            tag("code", "askew serve STORE"), "."), role="status",
+    )  # fmt: skip
+    return Page("Plan", (tag("h1", "Plan"), words), "/plan", note)
+
+
+def plan_page(nodes: Sequence[StepNode], unfinished: Mapping[str, Mapping[str, int]], note: str) -> Page:
+    """All steps of a store."""
+    lead = "Every step of the store: what it read, what it wrote, and what it dropped, by reason."
+    drawn = tag("div", _picture(nodes), class_="scroll plan", tabindex="0", role="region", aria_label="The steps")
+    body = [tag("h1", "Plan"), tag("p", lead, class_="lead"), drawn, _table(nodes)]
+    if unfinished:
+        told = [
+            f"{name}: {facts['parts']:,} parts, {facts['rows in']:,} rows so far" for name, facts in unfinished.items()
+        ]
+        words = tag("p", "Not finished: ", "; ".join(told), ". The same askew run goes on from there.")
+        body.append(p.notice(words, kind="warn"))
+    return Page("Plan", tuple(body), "/plan", note)
+
+
+def _picture(nodes: Sequence[StepNode]) -> Markup:
+    places = {node.name: place for place, node in enumerate(nodes)}
+    drawn: list[Markup] = []
+    for place, node in enumerate(nodes):
+        drawn += _wire(node, place, places)
+        drawn += _box(node, place)
+    height = _TOP + len(nodes) * (_HIGH + _BETWEEN)
+    told = "; ".join(f"{one.step} reads {one.rows_in:,} rows and writes {one.rows_out:,}" for one in nodes)
+    return picture(About("plan", "The steps of the store", told), _WIDTH, height, *drawn)
+
+
+def _top_of(place: int) -> float:
+    return _TOP + place * (_HIGH + _BETWEEN)
+
+
+def _wire(node: StepNode, place: int, places: Mapping[str, int]) -> list[Markup]:
+    """From the step that is read down to this one, with the number of rows."""
+    x = 24 + node.depth * _IN
+    top = _top_of(place)
+    if node.reads is None:
+        begin, words = top - 16, f"{node.rows_in:,} rows in"
+    else:
+        begin, words = _top_of(places[node.reads]) + _HIGH, f"{node.rows_in:,}"
+    wire = tag("path", d=f"M{x} {begin}V{top}", class_="wire", stroke="currentColor", fill="none")
+    tip = tag(
+        "path", d=f"M{x - 5} {top - 7}L{x} {top}L{x + 5} {top - 7}", class_="wire", stroke="currentColor", fill="none"
+    )
+    return [wire, tip, text(x + 12, top - 6 if node.reads is None else top - _BETWEEN / 2 + 4, words, size=12)]
+
+
+def _box(node: StepNode, place: int) -> list[Markup]:
+    x, y = 8 + node.depth * _IN, _top_of(place)
+    inner = [
+        tag("rect", x=x, y=y, width=_WIDE, height=_HIGH, rx=6),
+        text(x + 12, y + 19, shortened(shown(node.step), 22)),
+        text(x + 12, y + 37, f"{shortened(shown(node.stage), 14)} → {node.rows_out:,} rows", size=12),
+    ]
+    box = element("a", *inner, href=below("/plan", node.name), aria_label=f"{node.step}: its manifest")
+    lost = [f"\N{MINUS SIGN}{count:,} {shown(why)}" for why, count in node.dropped.items()]
+    beside = [
+        tag("text", shortened(words, _LONGEST), x=x + _WIDE + 16, y=y + 19 + 18 * row, class_="soft", font_size=12)
+        for row, words in enumerate(_few(lost))
+    ]
+    return [box, *beside]
+
+
+def _few(lost: Sequence[str], most: int = 3) -> list[str]:
+    return list(lost) if len(lost) <= most else [*lost[: most - 1], f"and {len(lost) - most + 1} more reasons"]
+
+
+def _table(nodes: Sequence[StepNode]) -> Markup:
+    head: list[tuple[object, str]] = [
+        ("step", "code"), ("stage", "name"), ("rows in", "number"), ("rows out", "number"),
+        ("dropped, by reason", "words"), ("reads", "code"),
+    ]  # fmt: skip
+    rows = [
+        [element("a", tag("code", node.name), href=below("/plan", node.name)), shown(node.stage), n.count(node.rows_in),
+         n.count(node.rows_out), _dropped(node.dropped), tag("code", node.reads or "a source")]
+        for node in nodes
+    ]  # fmt: skip
+    return p.data_table("The same as a table", head, rows, "steps")
+
+
+def _dropped(dropped: Mapping[str, int]) -> str:
+    return "; ".join(f"{count:,} {shown(why)}" for why, count in dropped.items()) or n.NONE
+
+
+def step_page(found: StepFile, note: str) -> Page:
+    """The manifest of one step."""
+    one = found.manifest
+    facts = [
+        ("stage", f"{one.stage}, version {one.version}"), ("key", one.key), ("reads", one.input_key),
+        ("rows in", n.count(one.rows_in)), ("rows out", n.count(one.rows_out)), ("dropped", _dropped(one.dropped)),
+        *((str(key), str(value)) for key, value in sorted(found.made.items())),
+    ]  # fmt: skip
+    listed = tag("dl", *(part for name, value in facts for part in (tag("dt", shown(name)), tag("dd", shown(value)))))
+    settings = tag("pre", json.dumps(one.settings, indent=2, ensure_ascii=False, sort_keys=True))
+    head: list[tuple[object, str]] = [
+        ("part", "code"), ("from row", "number"), ("to row", "number"), ("rows out", "number"), ("bytes", "number"),
+        ("sha256", "code"),
+    ]  # fmt: skip
+    rows = [
+        [tag("code", part.file), n.count(part.start), n.count(part.stop), n.count(part.rows), n.count(part.size),
+         tag("code", part.sha256[:16], "…")]
+        for part in one.parts
+    ]  # fmt: skip
+    raw = element("a", "manifest.json", href=below("/plan", name_of(one), "/manifest.json"))
+    body = (
+        tag("p", element("a", "← all steps", href="/plan")), tag("h1", shown(one.step)), listed, tag("p", raw),
+        tag("h2", "Settings"), settings, tag("h2", "Parts"), p.data_table("Files of the step", head, rows, "parts"),
+    )  # fmt: skip
+    return Page(one.step, body, "/plan", note)

@@ -1,0 +1,57 @@
+"""API: what the REST service takes and gives, made from its OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from askew.web.markup import Markup, element, tag
+from askew.web.pages import parts as p
+from askew.web.pages.shell import Page
+
+_EXAMPLES = {
+    "/api/search": "curl 'http://127.0.0.1:8642/api/search?q=how+to+become+a+nurse&k=3'",
+    "/api/reformulate": "curl -d '{\"queries\": [\"how to become a nurse\"]}' -H 'Content-Type: application/json' "
+    "http://127.0.0.1:8642/api/reformulate",
+    "/api/pairs": "curl 'http://127.0.0.1:8642/api/pairs?subset=effective&size=5&page=2'",
+}
+
+
+def reference_page(document: Mapping[str, Any], note: str) -> Page:
+    """All addresses with what they take."""
+    raw = element("a", "openapi.json", href="/openapi.json")
+    lead = tag("p", "Everything that the pages show can be had by a program. The whole description: ", raw, ".",
+               class_="lead")  # fmt: skip
+    parts = [_path(path, methods) for path, methods in document["paths"].items()]
+    return Page("API", (tag("h1", "API"), lead, tag("p", document["info"]["description"]), *parts), "/api", note)
+
+
+def _path(path: str, methods: Mapping[str, Any]) -> Markup:
+    told = []
+    for method, one in methods.items():
+        told.append(tag("h3", tag("code", f"{method.upper()} {path}"), " ", one.get("summary", "")))
+        told.append(tag("p", one.get("description", "")))
+        if one.get("parameters"):
+            told.append(_parameters(f"{method}-{path.rpartition('/')[2]}", one["parameters"]))
+    example = [tag("pre", _EXAMPLES[path])] if path in _EXAMPLES else []
+    return tag("section", *told, *example)
+
+
+def _parameters(name: str, given: list[Mapping[str, Any]]) -> Markup:
+    head: list[tuple[object, str]] = [("parameter", "code"), ("is", "words"), ("by itself", "name")]
+    rows = [
+        [tag("code", one["name"]), _kind(one.get("schema", {})), str(one.get("schema", {}).get("default", "needed"))]
+        for one in given
+    ]
+    return p.data_table("Parameters", head, rows, name)
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(repr(one) for one in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_kind(one) for one in schema["anyOf"] if one.get("type") != "null")
+    kind = {"string": "text", "integer": "a whole number", "number": "a number"}.get(str(schema.get("type")), "a value")
+    words = {"minimum": "from", "maximum": "to", "maxLength": "of at most"}
+    ends = [f"{word} {schema[key]:,}" for key, word in words.items() if key in schema]
+    return " ".join([kind, *ends])

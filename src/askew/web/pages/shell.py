@@ -1,0 +1,86 @@
+"""What every page stands in: head, navigation, foot. The style and the scripts are files of this package."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from askew.publish.card import NOT_BIAS
+from askew.publish.page.style import CSS
+from askew.web.markup import Markup, element, shown, tag
+
+STATIC = Path(__file__).parent.parent / "static"
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_PAGES = {"/": "Ask", "/pairs": "Dataset", "/audit": "Runs", "/plan": "Plan", "/logs": "Logs", "/api": "API"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its title, its content, and which part of the service it belongs to."""
+
+    title: str
+    body: tuple[object, ...]
+    part: str = ""
+    note: str = ""
+
+
+@cache
+def static_files() -> dict[str, bytes]:
+    """The files that pages load, by name. The style is that of reports, and what a page needs beyond."""
+    found = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+    found["style.css"] = CSS.encode() + b"\n" + found["style.css"]
+    return found
+
+
+@cache
+def version() -> str:
+    """Names the content of the files, so that a browser may keep them as long as they are the same."""
+    return hashlib.sha256(b"\0".join(static_files().values())).hexdigest()[:12]
+
+
+def render(page: Page) -> bytes:
+    """The whole page."""
+    title = f"{shown(page.title)} · askew" if page.title else "askew"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title),
+        element("link", rel="stylesheet", href=f"/static/style.css?v={version()}"),
+        element("link", rel="icon", type="image/svg+xml", href=f"/static/icon.svg?v={version()}"),
+        element("script", type="module", src=f"/static/app.js?v={version()}"),
+    )
+    body = tag(
+        "body",
+        element("a", "To the content", href="#main", class_="skip"),
+        _header(page.part),
+        tag("main", *page.body, id="main", tabindex="-1"),
+        _footer(page.note),
+    )
+    return ("<!DOCTYPE html>\n" + tag("html", head, "\n", body, lang="en") + "\n").encode("utf-8", "replace")
+
+
+def _header(part: str) -> Markup:
+    links = [
+        tag("li", element("a", name, href=path, aria_current="page" if path == part else None))
+        for path, name in _PAGES.items()
+    ]
+    brand = element("a", "askew", href="/", class_="brand")
+    return tag("header", brand, tag("nav", tag("ul", *links), aria_label="Pages"), class_="top")
+
+
+def _footer(note: str) -> Markup:
+    words = [tag("p", note)] if note else []
+    return tag("footer", *words, tag("p", NOT_BIAS))
+
+
+def problem_page(status: int, message: str) -> Page:
+    """An error for people: what is wrong, and where to go on."""
+    title = {401: "A token is needed", 404: "Nothing here", 413: "Too large", 429: "Too much at once"}.get(
+        status, "That did not work" if status < 500 else "Something is wrong here"
+    )
+    again = element("a", "Ask a query", href="/")
+    return Page(title, (tag("h1", title), tag("p", message, class_="lead", role="alert"), tag("p", again)))

@@ -1,0 +1,58 @@
+"""What went wrong, as JSON for programs and as a page for people. Nothing inner is told to strangers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from askew.core.errors import AskewError, ConfigError, DataError, MissingExtra, StoreError
+
+
+@dataclass(frozen=True)
+class ErrorFacts:
+    """``code`` is one word for a program, ``message`` one line for people."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class ErrorBody:
+    """How every error of the REST service looks."""
+
+    error: ErrorFacts
+
+
+class Problem(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
+
+
+CODES = {
+    400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+    413: "too_large", 415: "wrong_type", 421: "wrong_host", 422: "invalid", 429: "too_many_requests", 500: "internal",
+    503: "unavailable",
+}  # fmt: skip
+MESSAGES = {
+    404: "there is nothing at this address",
+    405: "this address is not asked in this way",
+    500: "a mistake in askew itself; the log of the service says where",
+}
+
+
+def problem_of(error: AskewError) -> Problem:
+    """A mistake that a user can mend, or a part that is missing here."""
+    if isinstance(error, StoreError):
+        return Problem(503, "store", str(error))
+    if isinstance(error, MissingExtra):
+        return Problem(503, "missing_extra", str(error))
+    code = "config" if isinstance(error, ConfigError) else "data" if isinstance(error, DataError) else "stage"
+    return Problem(400, code, str(error))
+
+
+def too_many(seconds: int, why: str) -> Problem:
+    """Come back later."""
+    return Problem(429, CODES[429], f"{why}; try again in {seconds} s", {"retry-after": str(seconds)})

@@ -1,0 +1,175 @@
+"""What the REST service takes and gives, where that is not what the explorer itself gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from askew.stages.explore.answers import Alternatives, Answer, Value
+from askew.stages.explore.pairs import MOST_ROWS
+from askew.web.problems import ErrorFacts
+
+MOST_CHARS = 500
+MOST_BATCH = 50
+MOST_PAGE = 1_000_000
+
+
+def whole_text(text: str) -> str:
+    """Refuse what is no text: half characters would break whatever writes them, and NUL has no business here."""
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError("expected text, found characters that are none")
+    return text
+
+
+def _none_if_empty(given: object) -> object:
+    """A form sends a field that was left empty as an empty text."""
+    return None if given == "" else given
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+QueryText = Annotated[str, Field(min_length=1, max_length=MOST_CHARS, pattern=r"\S"), AfterValidator(whole_text)]
+ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_text)]
+Results = Annotated[int, Field(ge=1, le=100)]
+Count = Annotated[Results, Query(description="How many results.")]
+Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
+    "judged": {"summary": "a query of the demo, with judgements", "value": "how to become a nurse"},
+    "own": {"summary": "a query of one's own", "value": "best running shoes for women"},
+})]  # fmt: skip
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchBatch(_Body):
+    """Several queries at once."""
+
+    queries: Annotated[list[QueryText], Field(min_length=1, max_length=MOST_BATCH)]
+    k: Results = 10
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how to become a nurse"], "k": 5}]})
+
+
+class ReformulateBatch(_Body):
+    """Several queries at once."""
+
+    queries: Annotated[list[QueryText], Field(min_length=1, max_length=MOST_BATCH)]
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how to become a nurse"]}]})
+
+
+Scores = dict[ShortText, Finite]
+Run = dict[ShortText, Scores]
+
+
+class MeasureBatch(_Body):
+    """Runs to be measured with the documents of the open collection; two and more are compared with the first.
+
+    ``qrels`` are judgements; without them those of the collection are used for the queries that it knows.
+    """
+
+    runs: Annotated[dict[ShortText, Run], Field(min_length=1, max_length=8)]
+    qrels: dict[ShortText, dict[ShortText, Annotated[int, Field(ge=-(2**31), lt=2**31)]]] | None = None
+    missing: Literal["error", "zero", "drop", "skip"] = "error"
+
+    model_config = ConfigDict(json_schema_extra={"examples": [
+        {"runs": {"mine": {"care-q02": {"care-07": 2.0, "care-17": 1.5}}}, "missing": "error"}
+    ]})  # fmt: skip
+
+
+class PairFilter(_Body):
+    """Which pairs of a dataset, and which page of them."""
+
+    dataset: ShortText = ""
+    text: ShortText = ""
+    subset: ShortText = ""
+    outcome: ShortText = ""
+    method: ShortText = ""
+    group: ShortText = ""
+    label: ShortText = ""
+    measure: ShortText = ""
+    least: Annotated[Finite | None, BeforeValidator(_none_if_empty)] = None
+    sort: Literal["", "gain", "loss"] = ""
+    page: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 1
+    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 25
+
+
+class PairBatch(_Body):
+    """Several questions about pairs at once."""
+
+    requests: Annotated[list[PairFilter], Field(min_length=1, max_length=MOST_BATCH)]
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"requests": [{"subset": "effective", "size": 5}]}]})
+
+
+@dataclass(frozen=True)
+class SearchAnswers:
+    """An answer for each query, in their order."""
+
+    answers: list[Answer]
+
+
+@dataclass(frozen=True)
+class AlternativesOrError:
+    """What came of one query of a batch: an answer, or why there is none."""
+
+    query: str
+    answer: Alternatives | None
+    error: ErrorFacts | None
+
+
+@dataclass(frozen=True)
+class AlternativesAnswers:
+    """What came of each query, in their order."""
+
+    answers: list[AlternativesOrError]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the measures say of the results of a query."""
+
+    query: str
+    query_id: str | None
+    judged: bool
+    values: list[Value]
+
+
+@dataclass(frozen=True)
+class MeasuredRuns:
+    """The report of ``askew measure --json``, the comparison of the first two runs, and what there is to know."""
+
+    runs: list[dict[str, Any]]
+    comparison: dict[str, Any] | None
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class PairAnswer:
+    """A page of pairs. ``total`` counts all that fit; ``next`` is the next page, null on the last."""
+
+    dataset: str
+    total: int
+    page: int
+    pages: int
+    size: int
+    next: int | None
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class PairAnswers:
+    """A page for each question, in their order."""
+
+    answers: list[PairAnswer]
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether the service can answer."""
+
+    status: str
+    collection: str | None

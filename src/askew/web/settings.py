@@ -1,0 +1,70 @@
+"""What can be set of a service: what it shows, where it listens, and how much it takes on."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass, field
+
+from askew.core.errors import ConfigError
+from askew.stages.explore.opening import Sources
+
+LEAST_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is taken on. What goes beyond is refused with a clear answer, never half done.
+
+    ``rate`` is in requests a second for each client, ``burst`` how many may come at once. ``waiting`` requests may wait
+    for one of the ``threads``; more are told to come back.
+    """
+
+    query_chars: int = 500
+    body_bytes: int = 1 << 20
+    upload_bytes: int = 20 << 20
+    batch: int = 50
+    rate: float = 20.0
+    burst: int = 60
+    threads: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
+    waiting: int = 400
+    cache_bytes: int = 32 << 20
+    uploads: int = 16
+    drain_seconds: int = 30
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One service."""
+
+    sources: Sources = field(default_factory=Sources)
+    host: str = "127.0.0.1"
+    port: int = 8642
+    token: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"--port: expected a number from 0 to 65535, found {self.port}")
+        if not self.loopback and self.token is None:
+            raise ConfigError(
+                f"--host {self.host}: others could reach it, so a token is needed; put one into the environment "
+                "variable ASKEW_TOKEN or a file for --token-file"
+            )
+        if self.token is not None and len(self.token) < LEAST_TOKEN:
+            raise ConfigError(f"the token should have {LEAST_TOKEN} characters or more, found {len(self.token)}")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,92 @@
+"""What a running service holds: what is open, who works, what was uploaded."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from askew.core.errors import DataError
+from askew.engine.store import Store
+from askew.stages.explore.explorer import Explorer
+from askew.stages.explore.opening import Opened, build_demo, open_sources
+from askew.stages.explore.pairs import PairTable, datasets, open_pairs
+from askew.web.access import Access
+from askew.web.limits import Rate
+from askew.web.settings import Settings
+from askew.web.uploads import Uploads
+from askew.web.work import Work
+
+_MOST_TABLES = 8
+
+
+class Site:
+    """One service. ``opened`` is waited for: pages that need the collection come as soon as it is there."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        limits = settings.limits
+        self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
+        self.access = Access(settings.token)
+        self.rate = Rate(limits.rate, limits.burst)
+        self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
+        self._opening: asyncio.Future[Opened] | None = None
+        self._tables: OrderedDict[str, PairTable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
+        """Begin to open what there is to show; ``failed`` is told if that cannot be done."""
+        loop = asyncio.get_running_loop()
+        self._opening = loop.run_in_executor(None, open_and_warm, self.settings)
+
+        def told(done: asyncio.Future[Opened]) -> None:
+            error = None if done.cancelled() else done.exception()
+            if error is not None and failed is not None:
+                failed(error)
+
+        self._opening.add_done_callback(told)
+
+    async def opened(self) -> Opened:
+        """What is open."""
+        assert self._opening is not None, "the service has not been started"
+        return await asyncio.shield(self._opening)
+
+    async def explorer(self) -> Explorer:
+        """What answers queries; an error where there is nothing to search."""
+        found = await self.opened()
+        if found.explorer is None:
+            raise DataError(found.reason)
+        return found.explorer
+
+    def store_of(self, opened: Opened) -> Store:
+        """The store, with the pairs of the demo made if it is the demo and they are not there. Takes a while once."""
+        if opened.demo and not datasets(opened.store):
+            build_demo(opened.store)
+        return opened.store
+
+    def pairs(self, opened: Opened, name: str) -> PairTable:
+        """A dataset; those used lately stay open."""
+        store = self.store_of(opened)
+        with self._lock:
+            known = self._tables.get(name) if name else None
+        if known is not None:
+            return known
+        table = open_pairs(store, name)
+        with self._lock:
+            self._tables[table.name] = table
+            while len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+        return table
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self.work.close()
+
+
+def open_and_warm(settings: Settings) -> Opened:
+    """Open, and search once: what is compiled is loaded then, and not with somebody's first query."""
+    opened = open_sources(settings.sources)
+    if opened.explorer is not None:
+        opened.explorer.search("warm")
+    return opened

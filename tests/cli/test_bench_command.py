@@ -1,0 +1,62 @@
+"""``askew bench``: one table that fits the terminal, JSON, a folder, and mistakes in one line."""
+
+from pathlib import Path
+
+import pytest
+
+LEVERS = "-l qld -l rerank:detconstsort -l reformulate:reduce -l reformulate:reduce:oracle"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("store")
+
+
+def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
+    table = askew(f"bench demo {LEVERS} --store {store}").table
+    for word in ("bm25 (base)", "reformulate:reduce:oracle †", "|ARaB(tf)@10|", "n=96", "front", "seconds"):
+        assert word in table
+    plain = " ".join(table.split())
+    assert "Holm over all 16 tests" in plain
+    assert "of those that lean less than the original's and keep at least 50% of its first ten" in plain
+    assert "an upper bound that no system can reach" in plain
+    assert "finds nothing has an effectiveness of 0 and no lean" in plain
+
+
+def test_json_has_every_number(askew, store):
+    found = askew(f"bench demo -l qld -l reformulate:reduce --agree 0.8 --store {store} --json --out o").json
+    assert (found["base"], found["queries"], found["agree"], found["tests"]) == ("bm25", 96, 0.8, 8)
+    lever = found["levers"][1]
+    cell = lever["measures"]["ARaB(tf)@10"]
+    assert lever["lever"] == "qld"
+    assert cell["n"] == 96 == cell["helped"] + cell["hurt"] + cell["same"]
+    assert cell["low"] <= cell["change"] <= cell["high"]
+    assert cell["p"] <= cell["p_holm"]
+    assert found["html"] == "o/report.html"
+
+
+def test_times_are_shown_unless_unwanted(askew, store):
+    assert "seconds" not in askew(f"bench demo -l qld --no-seconds --store {store}").table
+
+
+def test_mistakes_are_one_line(askew, files, store):
+    askew("bench demo -l bm52").refused(2, "did you mean 'bm25'?")
+    askew("bench demo -l rerank:./none").refused(3, "found no such folder")
+    askew("bench demo -l qld --agree 2").refused(2, "--agree")
+    askew("bench demo -l qld --measures RR@10").refused(2, "one of lean")
+    askew(f"bench demo -l run:old.run --store {store}").refused(3, "none of its 2 queries")
+    askew("bench nowhere -l qld").refused(3, "nowhere")
+    files.text("o/report.html", "mine")
+    askew("bench demo -l qld --out o").refused(2, "o/report.html")
+    askew("bench docs.tsv -l qld").refused(3, "there are no queries")
+
+
+def test_a_hostile_run_name_steers_nothing(askew, files, store):
+    name = "x\x1b[2J<b>.run"
+    files.text(name, "care-q01 Q0 care-25 1 1.0 me\n")
+    found = askew(["bench", "demo", "-l", f"run:{name}", "--store", str(store), "--out", "o"])
+    assert found.code == 0
+    assert "\x1b" not in found.out + found.err
+    page = Path("o/report.html").read_text(encoding="utf-8")
+    assert "<b>" not in page
+    assert "\x1b" not in page

@@ -1,0 +1,178 @@
+"""One query: its results, what the measures say, other ways to ask it."""
+
+import math
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from askew.core.errors import ConfigError, DataError
+from askew.corpora.demo import demo_files
+from askew.stages.explore.explorer import AGREEMENT, Explorer
+from askew.stages.explore.known import words_of
+from askew.stages.explore.opening import NO_INDEX, Sources, open_sources
+from askew.stages.explore.warrant import Rules
+from askew.stages.measure import measure
+
+
+def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
+    queries = dict(list(explorer.searched.known.texts.items())[::12])
+    ids = explorer.searched.ranker.doc_ids
+    run = {}
+    for query_id, text in queries.items():
+        hits = explorer.searched.ranker.search([text], 100)
+        run[query_id] = {ids[d].as_py(): s for d, s in zip(hits.docs.tolist(), hits.scores.tolist(), strict=True)}
+    wanted = [one.text for one in explorer.scorer.asked]
+    report = measure({"r": run}, demo_files().docs, qrels=demo_files().qrels, measures=wanted)
+    for row, query_id in enumerate(report.runs[0].query_ids):
+        found = {one.measure: one.value for one in explorer.search(queries[query_id]).values}
+        expected = {name: values[row] for name, values in report.runs[0].values.items()}
+        assert found == {name: None if math.isnan(v) else pytest.approx(v, abs=1e-12) for name, v in expected.items()}
+
+
+def test_candidates_and_their_scores_are_those_of_a_build(explorer, store):
+    steps = {one.step: one for one in store.steps()}
+    pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps["pairs"])))).filter(query_id="law-q08")
+    found = explorer.reformulate("how to become a lawyer")
+    assert [one.text for one in found.candidates] == pairs["text"].to_list()
+    assert [one.variant_id for one in found.candidates] == pairs["variant_id"].to_list()
+    for name in ("RR@10", "AP@10", "ARaB(tf)@10", "NFaiRR@10", "LexiconShare@10"):
+        assert [one.values[name] for one in found.candidates] == pytest.approx(pairs[f"new_{name}"].to_list())
+        assert [one.gains[name] for one in found.candidates] == pytest.approx(pairs[f"gain_{name}"].to_list())
+
+
+def test_a_judged_query_is_found_by_its_words_whatever_blanks_and_capitals(explorer):
+    found = explorer.search("  How to become\ta NURSE ", 3)
+    assert (found.query_id, found.judged) == ("care-q02", True)
+    assert {one.kind for one in found.values} == {"effectiveness", "lean"}
+    assert found.results[0].relevance == explorer.searched.known.grades["care-q02"].get(found.results[0].doc_id)
+    assert words_of("A  b") == words_of("a B")
+
+
+def test_results_carry_their_marks_and_the_sum_of_their_mentions(explorer):
+    found = explorer.search("famous women in nursing history", 5)
+    assert [one.rank for one in found.results] == [1, 2, 3, 4, 5]
+    for one in found.results:
+        assert not one.cut and explorer.marker.count(one.marks) == one.mentions
+    assert found.mentions == {g: sum(one.mentions[g] for one in found.results) for g in ("female", "male")}
+    assert (found.setting.left, found.setting.right) == ("female", "male")
+
+
+def test_a_query_without_judgements_is_placed_by_agreement_and_says_so(explorer):
+    found = explorer.reformulate("women nursing school")
+    assert found.proxy and found.effectiveness == AGREEMENT and "nDCG@10" not in found.original.values
+    assert found.original.values[AGREEMENT] == 1.0
+    assert "no judgements" in found.signatures[AGREEMENT]
+    for one in found.candidates:
+        assert 0 <= one.values[AGREEMENT] <= 1 and one.gains[AGREEMENT] == one.values[AGREEMENT] - 1
+
+
+def test_no_candidate_of_the_front_is_beaten_by_another(explorer):
+    found = explorer.reformulate("how to become a software engineer")
+    front = [one for one in found.candidates if one.front]
+    gains = [(one.gains[found.effectiveness], one.gains[found.lean]) for one in found.candidates]
+    assert front
+    for one in front:
+        mine = one.gains[found.effectiveness], one.gains[found.lean]
+        assert not any(a >= mine[0] and b >= mine[1] and (a, b) != mine for a, b in gains)
+
+
+def test_every_candidate_that_was_made_is_kept_or_counted_by_reason(explorer):
+    query = "how to become a nurse"
+    rows = pa.table({"query_id": ["q"], "text": [query]})
+    made = explorer._stage.run(rows)[0].num_rows - 1
+    found = explorer.reformulate(query)
+    assert len(found.candidates) + sum(found.dropped.values()) == made
+    assert all(found.dropped.values())
+
+
+def test_comparing_a_query_with_itself_moves_nothing(explorer):
+    found = explorer.compare("how to lower blood pressure", "how to lower blood pressure", 7)
+    assert found.agreement == 1 and found.outcome == "same-same"
+    assert [(one.old, one.new) for one in found.moves] == [(rank, rank) for rank in range(1, 8)]
+    assert set(found.gains.values()) <= {0.0, None}
+
+
+def test_moves_tell_where_each_shown_document_stands_in_both_lists(explorer):
+    found = explorer.compare("how to become a nurse", "how to become a lawyer", 4)
+    old = [one.doc_id for one in found.old.results]
+    new = [one.doc_id for one in found.new.results]
+    assert [one.doc_id for one in found.moves if one.old and one.old <= 4] == old
+    assert sorted(one.doc_id for one in found.moves if one.new and one.new <= 4) == sorted(new)
+    assert found.new.judged and found.new.query_id == "care-q02"
+    assert found.outcome.startswith("worse")
+
+
+def test_a_query_without_a_known_word_finds_nothing_and_has_no_candidates(explorer):
+    found = explorer.search("zzqqx")
+    assert found.results == () and found.values == () and found.found == 0
+    with pytest.raises(DataError, match="finds nothing"):
+        explorer.reformulate("zzqqx")
+    compared = explorer.compare("zzqqx", "nurse")
+    assert compared.outcome is None and compared.old.results == ()
+
+
+def test_a_comparison_with_a_query_that_finds_nothing_has_no_outcome(explorer):
+    found = explorer.compare("nurse", "zzqqx")
+    assert found.new.results == () and found.outcome is None and found.agreement == 0
+    assert all(one.new is None for one in found.moves)
+
+
+def test_texts_are_found_by_id_and_unknown_ones_are_left_out(explorer):
+    found = explorer.texts_by_id(["care-01", "no-such", "care-01"])
+    assert list(found) == ["care-01"] and found["care-01"].startswith("When comparing")
+
+
+def test_results_are_shown_by_a_measure_that_counts_words(explorer):
+    with pytest.raises(ConfigError, match="counts no words"):
+        Explorer(explorer.searched, lean="nDCG@10")
+    with pytest.raises(ConfigError, match="not among"):
+        Explorer(explorer.searched, lean="ARaB(tf)@5")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "rules"),
+    [
+        ("how to become a nurse", "none", {}),
+        ("best running shoes for women", "added", {}),
+        ("prostate cancer screening for men", "warranted", {"biology": ("prostate",)}),
+        ("was Florence Nightingale a nurse and Diana her friend", "warranted", {"named person": ("Diana",)}),
+        ("burger king menu", "warranted", {"fixed name": ("king",)}),
+        ("henry viii and his wives", "warranted", {"named person": ("henry",)}),
+        ("ovarian cyst", "warranted", {"biology": ("ovarian",)}),
+    ],
+)
+def test_a_reason_for_gender_in_a_query_is_found_by_a_named_rule(query, status, rules):
+    found = Rules().look(query)
+    assert found.status == status
+    assert {one.rule: one.words for one in found.reasons} == rules
+
+
+def test_a_store_of_the_demo_is_known_as_the_demo(store):
+    found = open_sources(Sources(store=store.root))
+    assert found.demo and found.explorer.search("how to become a nurse").judged
+    assert list(found.runs) == ["bm25.run", "minilm.run"]
+
+
+def test_an_index_alone_can_be_asked_and_knows_no_judgements(store):
+    index = next(store.root.glob("index-bm25-*"))
+    found = open_sources(Sources(index=index))
+    assert not found.demo and not found.explorer.search("how to become a nurse").judged
+    assert found.explorer.reformulate("how to become a nurse").proxy
+
+
+def test_a_collection_of_ones_own_is_indexed_and_judged(tmp_path):
+    (tmp_path / "docs.tsv").write_text("d1\tshe is a nurse\nd2\the is a nurse\n")
+    (tmp_path / "queries.tsv").write_text("q1\tnurse\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d2 1\n")
+    (tmp_path / "store").mkdir()
+    found = open_sources(Sources(store=tmp_path / "store", collection=str(tmp_path))).explorer.search("nurse")
+    assert {one.doc_id: one.relevance for one in found.results} == {"d1": None, "d2": 1}
+    assert found.mentions == {"female": 1, "male": 1}
+
+
+def test_a_store_without_an_index_says_what_to_do(tmp_path):
+    found = open_sources(Sources(store=tmp_path))
+    assert found.explorer is None and found.reason == NO_INDEX
+    with pytest.raises(DataError, match="no such folder"):
+        open_sources(Sources(store=tmp_path / "nowhere"))

@@ -1,0 +1,204 @@
+"""Pairs of a dataset, steps of a store, runs side by side, tables of a log."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.corpora.demo import demo_files
+from askew.corpora.memory import run_in_memory
+from askew.corpora.runs import read_run
+from askew.engine.store import Store
+from askew.stages.explore.audit import audit
+from askew.stages.explore.logs import read_log_report
+from askew.stages.explore.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
+from askew.stages.explore.plan import plan_of, step_of
+from askew.stages.logs.page import report_page
+
+
+@pytest.fixture(scope="module")
+def table(store):
+    return open_pairs(store)
+
+
+@pytest.fixture(scope="module")
+def rows(store):
+    manifest = next(one for one in store.steps() if one.step == "pairs")
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest))))
+
+
+def test_all_pages_together_are_all_pairs(table, rows):
+    first = table.page(Wanted(), 1, 200)
+    every = [row for page in range(1, first.pages + 1) for row in table.page(Wanted(), page, 200).rows]
+    assert first.total == len(rows) == len(every)
+    assert [row["variant_id"] for row in every] == rows["variant_id"].to_list()
+    assert table.page(Wanted(), first.pages + 1, 200).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        (Wanted(text="NURSE"), pl.col("text").str.contains("nurse") | pl.col("original_text").str.contains("nurse")),
+        (Wanted(subset="fair"), pl.col("fair")),
+        (Wanted(outcome="same-less"), pl.col("outcome") == "same-less"),
+        (Wanted(method="reduce", label="4"), (pl.col("method") == "reduce") & (pl.col("label") == 4)),
+        (
+            Wanted(group="4", measure="ARaB(tf)@10", least=0.1),
+            (pl.col("group") == 4) & (pl.col("gain_ARaB(tf)@10") >= 0.1),
+        ),
+        (Wanted(text="%_[("), pl.lit(False)),
+    ],
+)
+def test_a_filter_keeps_the_pairs_that_fit_and_no_other(table, rows, wanted, kept):
+    found = table.page(wanted, 1, 200)
+    expected = rows.filter(kept)
+    assert found.total == len(expected)
+    assert [row["variant_id"] for row in found.rows] == expected["variant_id"].head(200).to_list()
+
+
+def test_pairs_are_sorted_by_what_they_gain_or_lose(table):
+    for sort, sign in (("gain", -1), ("loss", 1)):
+        found = table.page(Wanted(measure="AP@10", sort=sort), 1, 200)
+        gains = [row["measures"]["AP@10"]["gain"] for row in found.rows]
+        assert gains == sorted(gains, key=lambda gain: sign * gain)
+
+
+def test_the_counts_of_a_filter_are_those_of_the_table(table, rows):
+    assert table.counts["subset"]["fair"] == rows["fair"].sum()
+    assert sum(table.counts["outcome"].values()) == rows["outcome"].is_not_null().sum()
+    assert table.measures[:2] == ["RR@10", "AP@10"]
+
+
+@pytest.mark.parametrize("wanted", [Wanted(subset="nix"), Wanted(outcome="1"), Wanted(measure="x"), Wanted(sort="up")])
+def test_a_filter_that_the_dataset_cannot_have_is_refused(table, wanted):
+    with pytest.raises(UnknownName):
+        table.page(wanted)
+
+
+def test_a_selection_is_written_as_parquet_and_tsv(table, rows, tmp_path):
+    chosen = table.selection(Wanted(subset="fair"))
+    as_parquet(chosen, tmp_path / "a.parquet")
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(rows.filter("fair"))
+    harmful = chosen.head(1).with_columns(text=pl.lit("=1+1\tx"))
+    as_tsv(harmful, tmp_path / "a.tsv")
+    assert pl.read_csv(tmp_path / "a.tsv", separator="\t")["text"].to_list() == ["'=1+1\tx"]
+
+
+def test_a_damaged_part_is_an_error(store, tmp_path):
+    manifest = datasets(store)[0]
+    folder = tmp_path / f"{manifest.step}-{manifest.key}"
+    shutil.copytree(store.folder(manifest.step, manifest.key), folder)
+    assert open_pairs(Store(tmp_path)).name == folder.name
+    part = folder / manifest.parts[0].file
+    part.write_bytes(part.read_bytes()[:-1] + b"?")
+    with pytest.raises(StoreError, match="damaged"):
+        open_pairs(Store(tmp_path))
+
+
+def test_a_store_without_pairs_says_how_they_are_made(tmp_path):
+    with pytest.raises(DataError, match="askew run"):
+        open_pairs(Store(tmp_path))
+
+
+def test_the_plan_has_every_step_after_the_one_it_reads_with_all_rows_accounted_for(store):
+    nodes = plan_of(store)
+    places = {node.name: place for place, node in enumerate(nodes)}
+    chain = [node.step for node in nodes if node.step != "mentions"]
+    assert chain == ["neutral", "variants", "kept", "runs", "scores", "pairs"]
+    for place, node in enumerate(nodes):
+        assert node.reads is None or places[node.reads] == place - 1
+    kept = next(node for node in nodes if node.step == "kept")
+    assert kept.rows_in == kept.rows_out + sum(kept.dropped.values())
+    assert {node.name for node in nodes} == {f"{one.step}-{one.key}" for one in store.steps()}
+
+
+def test_steps_that_read_the_same_one_branch_off(store, tmp_path):
+    for node in plan_of(store):
+        shutil.copytree(store.root / node.name, tmp_path / node.name)
+    kept = next(path for path in tmp_path.iterdir() if path.name.startswith("kept-"))
+    other = json.loads((kept / "manifest.json").read_text())
+    other |= {"step": "other", "key": "0" * 16}
+    (tmp_path / ("other-" + "0" * 16)).mkdir()
+    (tmp_path / ("other-" + "0" * 16) / "manifest.json").write_text(json.dumps(other))
+    found = {node.step: node for node in plan_of(Store(tmp_path))}
+    assert found["other"].reads == found["kept"].reads
+    assert (found["kept"].depth, found["other"].depth) == (0, 1)
+
+
+def test_only_steps_that_the_store_lists_can_be_looked_at(store):
+    name = plan_of(store)[0].name
+    assert step_of(store, name).made["askew"]
+    for wrong in ("../../etc", "nix", ""):
+        with pytest.raises(UnknownName):
+            step_of(store, wrong)
+
+
+@pytest.fixture(scope="module")
+def audited(explorer):
+    return audit({path.name: read_run(path) for path in demo_files().runs}, explorer)
+
+
+def test_two_runs_are_measured_and_compared(audited):
+    assert [run.name for run in audited.report.runs] == ["bm25.run", "minilm.run"]
+    assert audited.comparison.old == "bm25.run"
+    queries, gains = audited.gains("ARaB(tf)@10")
+    old, new = (dict(zip(r.query_ids, r.values["ARaB(tf)@10"], strict=True)) for r in audited.report.runs)
+    assert gains.tolist() == pytest.approx([abs(old[q]) - abs(new[q]) for q in queries])
+    assert audited.comparison.results["ARaB(tf)@10"].gain == pytest.approx(gains.mean())
+
+
+def test_the_worst_queries_are_those_furthest_from_the_best(audited):
+    for name, key in (("nDCG@10", lambda v: v), ("ARaB(tf)@10", lambda v: -abs(v)), ("LexiconShare@10", lambda v: -v)):
+        scores = audited.report.runs[0]
+        known = [v for v in scores.values[name].tolist() if not math.isnan(v)]
+        found = audited.worst(name, 0, 5)
+        assert [one.value for one in found] == pytest.approx(sorted(known, key=key)[:5])
+        assert all(one.gain is None and one.text for one in found)
+    lost = audited.worst("nDCG@10", 1, 3)
+    assert [one.gain for one in lost] == pytest.approx(np.sort(audited.gains("nDCG@10")[1])[:3])
+
+
+def test_a_measure_that_is_not_defined_for_these_runs_is_left_out_and_told(explorer):
+    run = run_in_memory({"care-q02": {"care-07": 2.0, "care-17": 1.0}}, "mine")
+    found = audit({"mine": run}, explorer)
+    assert "NFaiRR@10" not in found.measures and "RR@10" in found.measures
+    assert any("NFaiRR@10" in note for note in found.report.notes)
+    assert found.comparison is None
+    with pytest.raises(ConfigError, match="two runs"):
+        found.gains("RR@10")
+    with pytest.raises(ConfigError, match="no measure"):
+        found.values("x", 0)
+
+
+def test_documents_that_are_not_here_are_an_error_or_left_out_as_asked(explorer):
+    run = run_in_memory({"care-q02": {"care-07": 2.0, "nowhere": 1.0}, "law-q08": {"law-01": 1.0}}, "mine")
+    with pytest.raises(DataError, match="nowhere"):
+        audit({"mine": run}, explorer)
+    assert "ARaB(tf)@10" in audit({"mine": run}, explorer, missing="drop").measures
+    with pytest.raises(DataError, match="none of the documents"):
+        audit({"mine": run_in_memory({"q": {"nowhere": 1.0}}, "mine")}, explorer)
+
+
+def test_without_texts_and_judgements_there_is_nothing_to_measure_with():
+    with pytest.raises(DataError, match="nothing to measure"):
+        audit({"mine": run_in_memory({"q": {"d": 1.0}}, "mine")}, None)
+    with pytest.raises(ConfigError, match="choose a run"):
+        audit({}, None)
+
+
+def test_a_folder_of_log_tables_is_read_back_as_the_report_it_was(log_folder):
+    assert report_page(read_log_report(log_folder)) == (log_folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("facts", ["", "[]", "{}", '{"settings": 1}'])
+def test_a_folder_that_is_no_log_result_is_refused_in_one_line(tmp_path, facts):
+    (tmp_path / "report.json").write_text(facts)
+    with pytest.raises(DataError, match="askew logs --out"):
+        read_log_report(tmp_path)
+    with pytest.raises(DataError, match="askew logs --out"):
+        read_log_report(tmp_path / "nowhere")

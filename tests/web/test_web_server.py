@@ -1,0 +1,100 @@
+"""The server as a process of its own: it says where it is, answers, and stops in order."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+import uvicorn
+
+from askew.cli.serve import serve_command
+from askew.core.errors import ConfigError, DataError
+from askew.stages.explore.opening import Sources
+from askew.web.app import create_app
+from askew.web.server import _listen, _Server, serve
+from askew.web.settings import Settings
+
+SERVE = "import typer; from askew.cli.serve import serve_command; typer.run(serve_command)"
+
+
+@pytest.fixture
+def started(store):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ},
+    )  # fmt: skip
+    line = process.stdout.readline()
+    assert line.startswith("askew: http://127.0.0.1:"), process.stderr.read()
+    yield process, int(line.rstrip("/\n").rpartition(":")[2])
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+def test_sigterm_lets_an_answer_that_was_begun_be_finished(started):
+    process, port = started
+    body = json.dumps({"queries": ["how to become a nurse", "symptoms of heart attack"]}).encode()
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        head = (
+            f"POST /api/reformulate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+        )
+        connection.sendall(head.encode())
+        # The service has begun with this request when it asks for its body.
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
+        process.send_signal(signal.SIGTERM)
+        connection.sendall(body)
+        reply = http.client.HTTPResponse(connection)
+        reply.begin()
+        assert reply.status == 200
+        assert len(json.loads(reply.read())["answers"]) == 2
+    assert process.wait(60) == 0
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+def test_a_signal_stops_it_and_a_second_ctrl_c_does_not_wait():
+    server = _Server(uvicorn.Config(create_app()))
+    server._asked_to_stop(signal.SIGTERM, None)
+    assert server.should_exit and not server.force_exit and not server.interrupted
+    server._asked_to_stop(signal.SIGINT, None)
+    assert server.force_exit and server.interrupted
+
+
+def test_what_cannot_be_opened_ends_the_service_with_a_clear_line(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(DataError, match="no such folder"):
+        serve(Settings(Sources(store=tmp_path / "nowhere"), port=0), lambda address: None)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_port_that_is_taken_is_told_at_once():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match="--port"):
+            _listen(Settings(port=taken.getsockname()[1]))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"host": "0.0.0.0"}, "token"), ({"rate": 0.0}, "--rate"), ({"port": -1}, "--port"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_refused_before_anything_is_opened(monkeypatch, given, says):
+    monkeypatch.delenv("ASKEW_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match=says):
+        serve_command(**given)
+
+
+def test_a_token_file_that_is_missing_or_empty_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        serve_command(token_file=tmp_path / "nix")
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ConfigError, match="empty"):
+        serve_command(token_file=tmp_path / "empty")

@@ -1,0 +1,171 @@
+"""Work is bounded, not done twice, and what is kept does not grow; rates and tokens."""
+
+import asyncio
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askew.core.errors import ConfigError
+from askew.web.access import SECONDS, Access
+from askew.web.limits import MOST_CLIENTS, Rate
+from askew.web.settings import Settings, is_loopback
+from askew.web.work import Busy, Kept, Work
+
+TOKEN = "a-token-of-some-length"
+
+
+def test_what_many_want_at_once_is_made_once():
+    made = []
+
+    async def go():
+        work = Work(2, 10, 1000)
+        answers = await asyncio.gather(*(work.bytes_of("k", lambda: made.append(1) or b"x") for _ in range(20)))
+        again = await work.bytes_of("k", lambda: made.append(1) or b"y")
+        work.close()
+        return answers, again
+
+    answers, again = asyncio.run(go())
+    assert set(answers) == {b"x"} and again == b"x" and made == [1]
+
+
+def test_an_error_is_not_kept_and_everyone_who_waited_hears_of_it():
+    async def go():
+        work = Work(1, 10, 1000)
+
+        def fail():
+            raise ValueError("no")
+
+        found = await asyncio.gather(*(work.bytes_of("k", fail) for _ in range(3)), return_exceptions=True)
+        after = await work.bytes_of("k", lambda: b"now")
+        work.close()
+        return found, after, work.taken
+
+    found, after, taken = asyncio.run(go())
+    assert all(isinstance(one, ValueError) for one in found) and after == b"now" and taken == 0
+
+
+def test_more_than_may_wait_is_refused_at_once_and_later_there_is_room_again():
+    async def go():
+        work, gate = Work(1, 1, 1000), threading.Event()
+        held = [asyncio.ensure_future(work.run(gate.wait)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy) as refused:
+            await work.run(lambda: None)
+        gate.set()
+        await asyncio.gather(*held)
+        done = await work.run(lambda: "again")
+        work.close()
+        return refused.value.seconds, done, work.taken
+
+    assert asyncio.run(go()) == (1, "again", 0)
+
+
+def test_work_whose_asker_has_left_is_counted_until_it_is_done():
+    async def go():
+        work, gate = Work(1, 0, 1000), threading.Event()
+        held = asyncio.ensure_future(work.run(gate.wait))
+        await asyncio.sleep(0)
+        held.cancel()
+        await asyncio.gather(held, return_exceptions=True)
+        during = work.taken
+        gate.set()
+        while work.taken:
+            await asyncio.sleep(0)
+        work.close()
+        return during
+
+    assert asyncio.run(go()) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 40)), max_size=60))
+def test_what_is_kept_never_takes_more_than_it_may(puts):
+    kept = Kept(100)
+    for key, size in puts:
+        kept.put(key, b"x" * size)
+        assert kept.size == sum(len(value) for value in kept._held.values()) <= 100
+        assert kept.get(key) in (None, b"x" * size) or size > 25
+
+
+def test_the_answer_that_was_not_used_for_longest_goes_first():
+    kept = Kept(40)
+    for key in "abcd":
+        kept.put(key, b"x" * 10)
+    assert kept.get("a")
+    kept.put("e", b"x" * 10)
+    assert kept.get("b") is None and kept.get("a") and kept.get("e")
+
+
+def test_a_client_has_its_burst_then_waits_and_then_may_ask_again():
+    now = [0.0]
+    rate = Rate(2.0, 3, clock=lambda: now[0])
+    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 1]
+    assert rate.take("b") == 0
+    now[0] = 0.5
+    assert [rate.take("a"), rate.take("a")] == [0, 1]
+    now[0] = 100.0
+    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_clients_are_forgotten_so_that_their_number_is_bounded():
+    rate = Rate(1.0, 1, clock=lambda: 0.0)
+    for number in range(MOST_CLIENTS + 50):
+        rate.take(str(number))
+    assert len(rate) == MOST_CLIENTS
+
+
+def test_a_token_opens_by_header_and_by_a_cookie_that_does_not_hold_it():
+    now = [1000.0]
+    access = Access(TOKEN, clock=lambda: now[0])
+    assert access.allows("/", {"authorization": f"Bearer {TOKEN}"})
+    cookie = access.cookie()
+    assert TOKEN not in cookie
+    assert access.allows("/", {"cookie": f"askew={cookie}; other=1"})
+    now[0] += SECONDS + 1
+    assert not access.allows("/", {"cookie": f"askew={cookie}"})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}, {"authorization": f"Basic {TOKEN}"},
+        {"cookie": "askew="}, {"cookie": "askew=99999999999."}, {"cookie": "askew=²²²²²²²²²²²²²².x"},
+        {"cookie": f"askew={'9' * 5000}.x"}, {"authorization": "Bearer ünïcödé"}, {"cookie": "askew=\"; =;;"},
+    ],
+)  # fmt: skip
+def test_nothing_else_opens(headers):
+    access = Access(TOKEN)
+    assert not access.allows("/pairs", headers)
+    assert access.allows("/login", headers) and access.allows("/static/app.js", headers)
+
+
+def test_a_cookie_of_another_token_or_with_another_end_does_not_open():
+    other = Access("another-token-than-ours").cookie()
+    mine = Access(TOKEN)
+    until, _, signed = mine.cookie().partition(".")
+    assert not mine.allows("/", {"cookie": f"askew={other}"})
+    assert not mine.allows("/", {"cookie": f"askew={int(until) + 1}.{signed}"})
+
+
+def test_without_a_token_all_is_open():
+    assert Access(None).allows("/", {}) and not Access(None).is_token("")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.3.2.1", "[::1]"])
+def test_loopback_needs_no_token(host):
+    assert is_loopback(host) and Settings(host=host).loopback
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.5", "example.org", "localhost.evil.org", ""])
+def test_every_other_address_needs_a_token(host):
+    with pytest.raises(ConfigError, match="ASKEW_TOKEN"):
+        Settings(host=host)
+    assert not Settings(host=host, token=TOKEN).loopback
+
+
+def test_a_short_token_and_a_wrong_port_are_refused():
+    with pytest.raises(ConfigError, match="16"):
+        Settings(token="short")
+    with pytest.raises(ConfigError, match="--port"):
+        Settings(port=70000)
