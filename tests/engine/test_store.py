@@ -86,7 +86,7 @@ def test_after_kill_9_at_random_moments_the_same_command_finishes_with_identical
     for _ in range(60):
         process = start_driver(rough, "", marks)
         # Somewhere between the start, before anything is written, and a few parts further on.
-        until = len(list(rough.rglob("part-*"))) + rng.randint(0, 12)
+        until = len(list(rough.rglob("part-*"))) + rng.randint(0, 6)
         while process.poll() is None and len(list(rough.rglob("part-*"))) < until:
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.04))
