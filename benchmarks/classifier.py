@@ -61,7 +61,8 @@ def train(options: Any) -> None:
     device = choose_device(options.device)
     for model in options.model or [MINILM]:
         for seed in options.seeds:
-            own, pace = ClassifierSettings(model=model), replace(PACE, save_every=0, seed=seed)
+            own = ClassifierSettings(model=model, marks=not options.no_marks)
+            pace = replace(PACE, save_every=0, seed=seed)
             if options.learning_rate:
                 pace = replace(pace, learning_rate=options.learning_rate, epochs=options.epochs)
             fold = stratified_folds(data, 5, 7)  # the folds stay the same: seeds change the training only
@@ -160,13 +161,17 @@ def show(options: Any) -> None:
     from askew.trainers.scores import classifier_scores
 
     data = read(options.data)
+    print(f"data {digest_file(options.data)}; folds by seed 7; the number after a model is the seed of its training")
     lexical = LexicalClassifier().classify(data.texts).probabilities[:, :3]
     rows = [("words and names only (lexical)", classifier_scores(lexical, data.labels, CLASSES), None)]
     together: dict[str, list[Any]] = {}
+    trained: dict[str, None] = {}
     for file in sorted(options.work.glob("logits-*.json")):
         facts = json.loads(file.read_text(encoding="utf-8"))
         if facts["data"] != digest_file(options.data):
             raise SystemExit(f"{file}: logits of other data")
+        how = {name: facts["settings"][0].get(name) for name in ("learning_rate", "epochs", "batch_size", "marks")}
+        trained[f"{facts['name'].partition('-')[0]} on {facts['hardware']}: {how}"] = None
         logits, fold = np.array(facts["logits"]), np.array(facts["fold"])
         probabilities = cross_calibrated(logits, data.labels, fold)
         raw = classifier_scores(softmax(logits), data.labels, CLASSES)
@@ -180,6 +185,7 @@ def show(options: Any) -> None:
     if len(together) > 1:
         mean = np.mean([np.mean(several, axis=0) for several in together.values()], axis=0)
         rows.append(("mean of all models", classifier_scores(mean, data.labels, CLASSES), None))
+    print("\n".join(trained))
     print(f"\n{'model':34} {'accuracy':24} {'F1 female':24} {'F1 male':24} {'F1 neutral':24} {'ECE':24} ECE as it is")
     for name, scores, raw_ece in rows:
         f1 = [str(scores.f1[one]) for one in ("female", "male", "neutral")]
@@ -198,6 +204,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--model", action="append")
     parser.add_argument("--seeds", nargs="*", type=int, default=[7])
+    parser.add_argument("--no-marks", action="store_true", help="no names of classes before known words")
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--epochs", type=float, default=PACE.epochs)

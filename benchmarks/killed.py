@@ -1,7 +1,8 @@
 """kill -9 at random moments of a build, resumed each time: are the final bytes those of an undisturbed run?
 
 ``--data`` is a collection. The recipe refairmulate is run once undisturbed (or found in ``--whole``), then once on each
-engine, killed ``--times`` times at moments drawn over the length of an undisturbed run, with all its workers.
+engine, killed ``--times`` times with all its workers. The moments are drawn over the work: each time the store has a
+drawn number of files (parts of finished and unfinished steps), and up to a second later.
 """
 
 from __future__ import annotations
@@ -48,6 +49,16 @@ def digests(store: Path) -> dict[str, str]:
     }
 
 
+def files(store: Path) -> int:
+    """How many files the steps of the recipe have, whole or not; an index is not a step."""
+    return sum(1 for path in store.glob("*-*/*") if not path.parent.name.startswith(("index-", "cross-")))
+
+
+def wait_for(process: subprocess.Popen[bytes], store: Path, wanted: int) -> None:
+    while process.poll() is None and files(store) < wanted:
+        time.sleep(0.05)
+
+
 def finish(words: list[str]) -> float:
     begin = time.perf_counter()
     process = start(words)
@@ -64,26 +75,28 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--whole", type=Path, help="the store of an undisturbed run of the same recipe")
-    parser.add_argument("--seconds", type=float, help="how long an undisturbed run takes; with --whole")
     parser.add_argument("--engines", nargs="+", default=list(ENGINES))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        whole, seconds = options.whole, options.seconds
+        whole = options.whole
         if whole is None:
             whole = Path(folder) / "whole"
-            seconds = finish(command(options, whole, "local"))
-        expected = digests(whole)
-        print(f"undisturbed: {len(expected)} files, {seconds:.0f} s", flush=True)
+            print(f"undisturbed: {finish(command(options, whole, 'local')):.0f} s", flush=True)
+        expected, most = digests(whole), files(whole)
         draw = random.Random(options.seed)
         for engine in options.engines:
             store, killed, began = Path(folder) / engine, 0, time.perf_counter()
-            moments = sorted(draw.uniform(0, seconds) for _ in range(options.times))
-            for pause in (after - before for before, after in zip([0.0, *moments], moments, strict=False)):
-                process = start(command(options, store, engine))
-                time.sleep(max(pause, 2.0))
+            for wanted in sorted(draw.sample(range(1, most), options.times)):
+                process, start_of = start(command(options, store, engine)), time.perf_counter()
+                wait_for(process, store, wanted)
+                time.sleep(draw.uniform(0, 1))
                 killed += kill(process)
-                shown = sorted(path.name.partition("-")[0] for path in store.glob("*-*") if path.is_dir())
-                print(f"  {engine}: killed after {max(pause, 2.0):.1f} s; in the store: {', '.join(shown)}", flush=True)
+                shown = sorted(path.parent.name.partition("-")[0] for path in store.glob("*/manifest.json"))
+                print(
+                    f"  {engine}: killed after {time.perf_counter() - start_of:.1f} s with {files(store)} of {most} "
+                    f"files; finished: {', '.join(shown) or 'nothing'}",
+                    flush=True,
+                )
             finish(command(options, store, engine))
             found = digests(store)
             equal = found == {name: expected.get(name) for name in found} and any("pairs-" in name for name in found)

@@ -169,14 +169,16 @@ def train(options: argparse.Namespace) -> None:
     """Train each way with each seed and score the candidates of the test queries."""
     import torch
 
-    from askew.trainers.common import Pace
+    from askew.trainers.card import hardware
+    from askew.trainers.common import Pace, choose_device
     from askew.trainers.ranker import RankerSettings
 
     torch.set_float32_matmul_precision("high")
     arrays, texts = read_prepared(options.prepared)
     options.out.mkdir(parents=True, exist_ok=True)
     began, log = time.monotonic(), []
-    about = {name: value for name, value in vars(options).items() if isinstance(value, int | float | str | list)}
+    how = {name: value for name, value in vars(options).items() if isinstance(value, int | float | str | list)}
+    how["hardware"] = hardware(choose_device("auto"))
     scores: dict[str, dict[str, Any]] = {}
     tokens = tokenise(options, texts)
     # Seeds outside, so that the first round is a whole comparison if time runs out.
@@ -196,7 +198,7 @@ def train(options: argparse.Namespace) -> None:
             log.append({"way": way, "seed": seed, **about})
             print(json.dumps(log[-1]), flush=True)
             np.savez_compressed(options.out / f"{way}.npz", **scores[way])
-            (options.out / "log.json").write_text(json.dumps({"options": about, "runs": log}, indent=1))
+            (options.out / "log.json").write_text(json.dumps({"options": how, "runs": log}, indent=1))
 
 
 def tokenise(options: argparse.Namespace, texts: Any) -> tuple[Any, Any]:
@@ -267,7 +269,7 @@ def evaluate(options: argparse.Namespace) -> None:
 def told_by(folders: list[Path]) -> str:
     """How the scores came about, by the logs beside them."""
     options = [json.loads((folder / "log.json").read_text())["options"] for folder in folders]
-    told = {", ".join(f"{name} {one[name]}" for name in ("tokens", "batch", "rate")) for one in options}
+    told = {", ".join(f"{name} {one[name]}" for name in ("tokens", "batch", "rate", "hardware")) for one in options}
     return "; ".join(sorted(told))
 
 

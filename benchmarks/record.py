@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.md"
+_PLACES = {"--store", "--whole", "--work"}  # where something lies here says nothing to others
 
 
 def processor() -> str:
@@ -34,9 +35,10 @@ def sections() -> dict[str, str]:
 
 
 def run(command: str) -> tuple[str, str]:
-    """The title and the text of a section. Folders are left out of the title: they say nothing to others."""
+    """The title and the text of a section. Folders are left out of it."""
     program, *rest = shlex.split(command)
-    title = " ".join([program, *(Path(word).name if "/" in word else word for word in rest)])
+    shown = [word for before, word in zip(["", *rest], rest, strict=False) if not _PLACES & {before, word}]
+    title = " ".join([program, *(Path(word).name if "/" in word else word for word in shown)])
     print(title, flush=True)
     done = subprocess.run([sys.executable, HERE / program, *rest], stdout=subprocess.PIPE, text=True, check=True)
     machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
@@ -47,14 +49,14 @@ def run(command: str) -> tuple[str, str]:
 
 
 def main() -> None:
-    found = sections()
     for command in sys.argv[1:]:
         title, text = run(command)
-        found[title] = text
-    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sorted(found.items()))
-    RESULTS.write_text(
-        f"# Results of the benchmarks\n\nWritten by `benchmarks/record.py`.\n\n{body}\n", encoding="utf-8"
-    )
+        # Read only now: another one may have written meanwhile.
+        found = sections() | {title: text}
+        body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sorted(found.items()))
+        RESULTS.write_text(
+            f"# Results of the benchmarks\n\nWritten by `benchmarks/record.py`.\n\n{body}\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Three parts, so that the middle one can run on another machine: it needs torch, 
 
     askew run repair --set collection.source=DATA/boolq --store STORES/boolq          the pairs; likewise squad_part
     python benchmarks/rewriter.py prepare STORES --data DATA --out PREPARED --vectors VECTORS
-    python benchmarks/rewriter.py train PREPARED --out WRITTEN           one file of texts for each model and seed
+    python benchmarks/rewriter.py train PREPARED --out WRITTEN           one file of texts for each model
     python benchmarks/rewriter.py evaluate PREPARED WRITTEN --data DATA  the tables, with intervals and tests
 
 Two questions. How near is what is written to the query that was chosen (as RePair's Table 6 asks), of held-out queries
@@ -90,6 +90,7 @@ def train(options: argparse.Namespace) -> None:
     told = read_prepared(options.prepared)
     options.out.mkdir(parents=True, exist_ok=True)
     began, log = time.monotonic(), []
+    made: dict[str, dict[str, list[list[str]]]] = {}
     # Seeds outside, so that the first round is a whole comparison if time runs out.
     for seed in options.seeds:
         for name in options.models:
@@ -100,13 +101,16 @@ def train(options: argparse.Namespace) -> None:
             written, about = _train_one(name, seed, told, options)
             log.append({"model": name, "seed": seed, **about})
             print(json.dumps(log[-1]), flush=True)
-            text = json.dumps(written, ensure_ascii=False)
-            (options.out / f"{name}.seed{seed}.json").write_text(text, encoding="utf-8")
+            for way, texts in written.items():
+                made.setdefault(name, {}).setdefault(way, []).append(texts)
+            text = json.dumps(made[name], ensure_ascii=False)
+            (options.out / f"{name}.json").write_text(text, encoding="utf-8")
             (options.out / "log.json").write_text(json.dumps(log, indent=1), encoding="utf-8")
 
 
 def _train_one(name: str, seed: int, told: dict[str, Any], options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     from askew.models.rewrite import Sizes
+    from askew.trainers.card import hardware
     from askew.trainers.common import Pace
     from askew.trainers.rewriter import PRESETS, RewriterSettings, fit_rewriter
     from askew.trainers.rewriting.scores import corpus_bleu
@@ -139,7 +143,7 @@ def _train_one(name: str, seed: int, told: dict[str, Any], options: argparse.Nam
         "seconds": round(done - began, 1), "train_seconds": round(trained - began, 1),
         "write_seconds": round(done - trained, 1), "best_epoch": 1 + int(np.argmax(values)),
         "dev_bleu": [round(value, 4) for value in values], "words": len(taught.rewriter.words),
-        "weights": sum(one.numel() for one in network.parameters()), "device": taught.device,
+        "weights": sum(one.numel() for one in network.parameters()), "hardware": hardware(taught.device),
     }  # fmt: skip
 
 
@@ -149,9 +153,13 @@ def evaluate(options: argparse.Namespace) -> None:
     ids, asked = told["asked"]
     short = [" ".join(word for word in text.split() if word.lower() not in FUNCTION_WORDS) or text for text in asked]
     made: dict[str, list[list[str]]] = {"the query as it was": [asked], "without function words": [short]}
-    for file in sorted(options.written.glob("*.seed*.json")):
-        for way, texts in json.loads(file.read_text(encoding="utf-8")).items():
-            made.setdefault(f"{file.name.partition('.')[0]}, {way}", []).append(texts)
+    for name in MODELS:
+        file = options.written / f"{name}.json"
+        for way, seeds in json.loads(file.read_text(encoding="utf-8")).items() if file.is_file() else ():
+            made[f"{name}, {way}"] = seeds
+    log = json.loads((options.written / "log.json").read_text(encoding="utf-8"))
+    seeds, machines = (sorted({str(one[name]) for one in log}) for name in ("seed", "hardware"))
+    print(f"trained with seeds {', '.join(seeds)} on {', '.join(machines)}")
     print(f"pairs {told['data']}; train {len(told['train'][0]):,}, dev {len(told['dev'][0]):,} pairs")
     _overlap(told, ids, made)
     _retrieval(options, ids, made)

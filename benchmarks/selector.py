@@ -142,6 +142,9 @@ def _train_one(
 
 def similarities(arrays: Any, told: Any, weights: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The cosine of each query with its candidates and with the documents that both find, by the base encoder."""
+    from askew.trainers.card import hardware
+    from askew.trainers.common import choose_device
+
     began = time.monotonic()
     encode = _encoder(weights)
     docs, originals = encode(told["docs"], 256), encode(told["originals"], 64)
@@ -155,7 +158,8 @@ def similarities(arrays: Any, told: Any, weights: str) -> tuple[dict[str, Any], 
             np.einsum("ij,ij->i", docs[np.maximum(lists[:, k], 0)], originals[rows]) for k in range(lists.shape[1])
         ]
         found[f"similar_{name}"] = np.where(lists >= 0, np.stack(columns, 1), -1.0)
-    about = {"model": "similarities", "seconds": round(time.monotonic() - began, 1)}
+    seconds = round(time.monotonic() - began, 1)
+    about = {"model": "similarities", "seconds": seconds, "hardware": hardware(choose_device("auto"))}
     return {name: values.astype(np.float16) for name, values in found.items()}, about
 
 
@@ -203,6 +207,7 @@ def evaluate(options: argparse.Namespace) -> None:
     test = Part.of(built, parts, "test")
     chosen, told = choices(built, parts, test, options)
     print(f"data {digest_file(options.prepared / 'arrays.npz')[:16]}; queries by part: {_counts(parts)}")
+    print(f"cross-encoders: seed 1, {json.loads((options.scores / 'log.json').read_text())[0]['hardware']}")
     print(f"test part: {len(test.queries):,} queries, {len(test.rows):,} candidates; a lean is taken without its sign")
     print(
         f"{LEAN} is input and outcome of the least leaning and the lean-aware ones; ARaB(tc) and ARaB(bool) count the"

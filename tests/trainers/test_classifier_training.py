@@ -20,6 +20,7 @@ from askew.trainers.classifier import (
     Labelled,
     contradictions,
     known_words,
+    marking,
     normalised,
     stratified_folds,
 )
@@ -244,3 +245,18 @@ def test_known_words_are_marked_by_the_tokenizer_that_is_saved_with_the_model(ti
     ):
         assert read_again.backend_tokenizer.normalizer.normalize_str(text) == marked
     assert classify_queries(str(queries), "transformer", {"model": str(out)}).judged == 60
+
+
+def test_a_class_is_written_before_known_words_at_any_place_whatever_the_tokenizer():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    bare = Tokenizer(models.WordLevel({"[UNK]": 0, "male": 1, "female": 2, "tom": 3, "is": 4, "she": 5}, "[UNK]"))
+    bare.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # and no normalizer: so it is with byte-level ones
+    marked = marking(
+        PreTrainedTokenizerFast(tokenizer_object=bare, unk_token="[UNK]"), [("tom", 1), ("she", 0)], ("female", "male")
+    )
+    for text, wanted in (
+        ("tom", "male tom"), ("is tom", "is male tom"), ("tom is she", "male tom is female she"), ("", ""),
+    ):  # fmt: skip
+        assert marked.convert_ids_to_tokens(marked(text)["input_ids"]) == wanted.split()

@@ -184,15 +184,20 @@ def selector_command(
     if as_json:
         say_json({"out": str(out), "new": done.new, **done.measured})
         return
-    if "choices" in done.measured:
-        _print_choices(done.measured["choices"], margin)
-    apart = done.measured["told apart"]
+    _tell(done.measured, margin)
+    was = "trained on" if done.new else "was trained before on"
+    typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
+
+
+def _tell(measured: Any, margin: float) -> None:
+    """What was measured on held-out queries and pairs."""
+    if "choices" in measured:
+        _print_choices(measured["choices"], margin)
+    apart = measured["told apart"]
     typer.echo(
         f"held-out pairs told apart: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}], "
         f"of guessing {apart['positive']:.4f} (n = {apart['pairs']:,} pairs of {apart['queries']:,} queries)"
     )
-    was = "trained on" if done.new else "was trained before on"
-    typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
 
 
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:

@@ -119,7 +119,6 @@ class WordRewriter:
     @classmethod
     def new(cls, kind: str, words: Words, sizes: Sizes) -> WordRewriter:
         """With weights by the seed of the moment."""
-        need("torch", f"the rewriter {kind}")
         from askew.models.rewrite_networks import NETWORKS
 
         return cls(kind, NETWORKS[kind](sizes, len(words), words.written), words, sizes)
@@ -250,6 +249,7 @@ def load_rewriter(folder: str, device: str | None = None) -> Rewriter:
     if about["kind"] == "causal":
         adapter = str(find_adapter(folder))
         return TextRewriter("causal", load_generator(about["model"], "causal", adapter, device=device))
+    need("torch", f"the rewriter {folder!r}")
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

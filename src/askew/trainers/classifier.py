@@ -30,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
+_EDGE = "\u2063"  # invisible, and no part of a word
 PACE = Pace(epochs=5, batch_size=32, learning_rate=1e-4, warmup=0.1, weight_decay=0.01, save_every=200)
 
 
@@ -135,11 +136,14 @@ def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[
 
     backend = tokenizer.backend_tokenizer
     steps = [backend.normalizer] if backend.normalizer is not None else []
+    # Nothing can be put before the first letter of a text (tokenizers fails there), so one stands there a while.
+    steps.append(normalizers.Prepend(_EDGE))
     for label, name in enumerate(classes):
         own = sorted((word for word, of in words if of == label), key=lambda word: (-len(word), word))
         if own:
             there = "|".join(re.escape(word) for word in own)
             steps.append(normalizers.Replace(Regex(rf"(?i)\b(?=(?:{there})\b)"), f"{name} "))
+    steps.append(normalizers.Replace(_EDGE, ""))
     backend.normalizer = normalizers.Sequence(steps)
     # Not of the model's own class: that one would build its normalizer anew when it is opened.
     return PreTrainedTokenizerFast(

@@ -147,7 +147,7 @@ def rules_of(levers: Sequence[Lever], choice: Choice, k: int) -> list[str]:
         said.append(
             f"reformulate:METHOD searches every candidate with {base.text} and takes the one whose own results lean "
             f"least by {choice.lean}, of those that lean less than the original's and keep at least "
-            f"{choice.agree:.0%} of its first ten; else the original. No judgement is read."
+            f"{100 * choice.agree:g}% of its first ten; else the original. No judgement is read."
         )
     if any(lever.trained for lever in asking):
         said.append(

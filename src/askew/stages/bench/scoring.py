@@ -82,14 +82,14 @@ class Scorer(Evaluate):
         # Lists of the same query are told apart by their number.
         ids = [self._query_ids[i] if query is None else f"{self._query_ids[i]}:{row}" for row, i in enumerate(rows)]
         names = pa.array(ids, pa.string())
+        wanted = [one for one in self.asked if not only or one.text in only]
         background = None
-        if self._base is not None:
+        if self._base is not None and any(one.background for one in wanted):
             background = {order: _renamed(found.select(rows), names) for order, found in self._base.items()}
         inputs = Inputs(
             "run", self._every, self._ranked(names, hits), find_mentions=lambda *key: self._mentions[key],
             judgements=self._judged([self._query_ids[i] for i in rows]), background=background,
         )  # fmt: skip
-        wanted = [one for one in self.asked if not only or one.text in only]
         return {one.text: np.asarray(one.family.score(one.measure, inputs), np.float64) for one in wanted}
 
     def _ranked(self, names: pa.Array, hits: Hits) -> dict[str, Rankings]:

@@ -186,8 +186,9 @@ def fit_texts(
     """Train on pairs of texts. Stopped, the same call goes on from the last whole checkpoint."""
     if not prompts:
         raise DataError("training: expected pairs of texts, found none")
+    where = choose_device(device)
     seed_all(pace.seed)
-    made = TextModel.load(settings, device)
+    made = TextModel.load(settings, where)
     rows = [made.encode(prompt, target) for prompt, target in zip(prompts, targets, strict=True)]
     own = replace(pace, epochs=epochs_for(len(rows), settings.steps, pace))
     about = {"model": identify(settings.model), **asdict(settings), **(identity or {})}

@@ -52,8 +52,8 @@ def fit_words(
     progress: Progress | None = None, score: Score | None = None,
 ) -> WordRewriter:  # fmt: skip
     """Train a network on pairs; with ``dev`` and ``score`` the weights of the best epoch are kept."""
-    seed_all(pace.seed)
     where = choose_device(device)
+    seed_all(pace.seed)
     if vectors is not None:
         sizes = replace(sizes, embedding=vectors[1].shape[1])
     read = [*pairs.originals, *(text for texts in pairs.before or () for text in texts)]
