@@ -49,6 +49,14 @@ def marks(tmp_path):
     return folder
 
 
+def test_idle_workers_leave_of_themselves_and_are_not_killed(tmp_path, monkeypatch):
+    killed = []
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.kill", lambda process: killed.append(process.pid))
+    with Workers(2) as workers:
+        plan_of().run(Store(tmp_path), 32, executor=workers)
+    assert killed == []
+
+
 @pytest.mark.parametrize("shard_rows", [5, 32, 1000])
 def test_workers_leave_the_same_bytes_as_one_process(tmp_path, crew, shard_rows):
     plan_of().run(Store(tmp_path / "one"), shard_rows)
@@ -174,6 +182,7 @@ def test_a_worker_keeps_to_its_share_of_the_threads(tmp_path, marks, monkeypatch
 
 def test_what_the_environment_says_of_threads_stands_unless_a_number_is_given(monkeypatch):
     monkeypatch.setenv("NUMBA_NUM_THREADS", "5")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert "NUMBA_NUM_THREADS" not in Workers(1)._environment
     assert Workers(1)._environment["OMP_NUM_THREADS"] == str(cores())
     assert Workers(1, threads=2)._environment["NUMBA_NUM_THREADS"] == "2"

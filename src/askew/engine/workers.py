@@ -20,6 +20,8 @@ from askew.engine.crew import Crew, Hand, Lost, Packed
 from askew.engine.shard import Columns
 from askew.engine.worker import Answer, Worker, pack, thread_settings
 
+_GOODBYE = 5.0  # seconds
+
 
 class Local(Hand):
     """A process and the pipe to it."""
@@ -88,11 +90,16 @@ class Workers(Crew[Local]):
             yield hand, answer
 
     def stop(self, hand: Local) -> None:
-        """Killed: what it has written is whole, and it has nothing else to lose."""
-        hand.process.kill()
+        """An idle one leaves when its pipe ends, and puts away what its libraries hold (locks of progress bars, say).
+        Any other is killed: what it has written is whole, and it has nothing else to lose.
+        """
+        hand.pipe.close()
+        if hand.idle:
+            hand.process.join(_GOODBYE)
+        if hand.process.exitcode is None:
+            hand.process.kill()
         hand.process.join()
         hand.process.close()
-        hand.pipe.close()
 
 
 def _how(code: int | None) -> str:
