@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the explorer needs the extra web")
 pytest.importorskip("uvicorn", reason="the explorer needs the extra web")
-pytest.importorskip("multipart", reason="the explorer needs the extra web")
+pytest.importorskip("python_multipart", reason="the explorer needs the extra web")
 
 import uvicorn
 from fastapi.testclient import TestClient

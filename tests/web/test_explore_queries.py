@@ -151,7 +151,7 @@ def test_a_reason_for_gender_in_a_query_is_found_by_a_named_rule(query, status, 
 def test_a_store_of_the_demo_is_known_as_the_demo(store):
     found = open_sources(Sources(store=store.root))
     assert found.demo and found.explorer.search("how to become a nurse").judged
-    assert list(found.runs) == ["bm25.run", "minilm.run"]
+    assert list(found.runs) == ["demo:bm25.run", "demo:minilm.run"]
 
 
 def test_an_index_alone_can_be_asked_and_knows_no_judgements(store):

@@ -16,6 +16,7 @@ from askew.corpora.runs import read_run
 from askew.engine.store import Store
 from askew.stages.explore.audit import audit
 from askew.stages.explore.logs import read_log_report
+from askew.stages.explore.opening import Sources, open_sources
 from askew.stages.explore.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
 from askew.stages.explore.plan import plan_of, step_of
 from askew.stages.logs.page import report_page
@@ -182,6 +183,17 @@ def test_documents_that_are_not_here_are_an_error_or_left_out_as_asked(explorer)
     assert "ARaB(tf)@10" in audit({"mine": run}, explorer, missing="drop").measures
     with pytest.raises(DataError, match="none of the documents"):
         audit({"mine": run_in_memory({"q": {"nowhere": 1.0}}, "mine")}, explorer)
+
+
+def test_runs_of_a_folder_can_be_chosen_beside_those_of_the_demo(store, tmp_path):
+    (tmp_path / "mine.run").write_text("care-q02 Q0 care-07 1 2.0 t\n")
+    (tmp_path / ".hidden").write_text("no run")
+    (tmp_path / "folder").mkdir()
+    found = open_sources(Sources(runs=tmp_path)).runs
+    assert list(found) == ["demo:bm25.run", "demo:minilm.run", "file:mine.run"]
+    assert found["file:mine.run"] == tmp_path / "mine.run"
+    with pytest.raises(DataError, match="--runs"):
+        open_sources(Sources(runs=tmp_path / "nowhere"))
 
 
 def test_without_texts_and_judgements_there_is_nothing_to_measure_with():

@@ -1,5 +1,6 @@
 """The pages, as a browser without scripts gets them."""
 
+import os
 import re
 from html.parser import HTMLParser
 
@@ -143,13 +144,14 @@ def test_ask_shows_marks_bars_measures_and_candidates(client):
 def test_ask_says_that_agreement_is_a_proxy(client):
     text = client.get("/", params={"q": "women nursing school"}).text
     assert "A proxy." in text and "no judgements" in text and "retrieves" not in text
+    assert "most agreement" in text and "most effective" not in text
 
 
 def test_ask_says_why_gender_is_warranted_and_by_which_rule(client):
     assert "bodies, birth or breeding" in client.get("/", params={"q": "prostate cancer screening for men"}).text
     assert "names a person" in client.get("/", params={"q": "henry viii and his wives"}).text
     added = client.get("/", params={"q": "best running shoes for women"}).text
-    assert "may have been added" in added and "to=best+running+shoes" in added
+    assert "may have been added" in added and 'to=best+running+shoes"' in added
     assert 'class="notice plain"' not in client.get("/", params={"q": "how to become a nurse"}).text
 
 
@@ -241,6 +243,25 @@ def test_runs_are_uploaded_measured_and_compared_under_a_link(client):
     assert "how to become a nurse" in text
 
 
+def test_a_run_of_the_folder_is_measured_again_when_it_has_changed(service, tmp_path):
+    file = tmp_path / "<mine>.run"
+    file.write_text(RUN)
+    client = service(sources=Sources(runs=tmp_path))
+    assert "&lt;mine&gt;.run" in page_text(client, "/audit")
+    link = address("/audit", {"run": ["file:<mine>.run"], "measure": "RR@10"})
+    first = page_text(client, link)
+    file.write_text(RUN.replace("2.0", "0.5"))
+    os.utime(file, (1, 1))
+    assert page_text(client, link) != first
+    assert client.get("/audit?run=file:../<mine>.run").status_code == 400
+
+
+def page_text(client, path):
+    reply = client.get(path)
+    assert reply.status_code == 200
+    return reply.text
+
+
 def test_uploaded_judgements_are_used(client):
     files = [("files", ("mine.run", RUN)), ("qrels", ("mine.qrels", "care-q02 0 care-17 1\nlaw-q08 0 law-01 1\n"))]
     link = client.post("/audit", files=files, follow_redirects=False).headers["location"]
@@ -293,6 +314,7 @@ def test_the_reference_names_every_address_of_the_service(client):
     text = client.get("/api").text
     for path in client.get("/openapi.json").json()["paths"]:
         assert f" {path}</code>" in text
+    assert "text of at most 500 characters" in text and text.count(">refused<") == 5
 
 
 def test_elements_that_could_do_harm_are_refused():

@@ -22,6 +22,7 @@ Collection = Annotated[
 ]
 RecipeName = Annotated[str, typer.Option("--recipe", help="The recipe whose methods and filters make candidates.")]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
+Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs to choose from.")]
 Host = Annotated[str, typer.Option(help="The address to listen at; another than this machine's own needs a token.")]
 Port = Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.")]
 TokenFile = Annotated[
@@ -33,36 +34,45 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each reques
 
 def serve_command(
     store: StoreFolder = None, index: Index = None, collection: Collection = None, recipe: RecipeName = "demo",
-    logs: Logs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
+    logs: Logs = None, runs: Runs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
     rate: RateLimit = 20.0, verbose: Verbose = False,
 ) -> None:  # fmt: skip
     """Open the explorer in a browser: ask, see how results lean, ask again. Also a REST service."""
-    _need("askew serve", "fastapi", "uvicorn", "multipart")
+    _need("askew serve", "fastapi", "uvicorn", "python_multipart")
     from askew.web.server import serve
     from askew.web.settings import Limits, Settings
 
     if not 0 < rate <= 1e6:
         raise ConfigError(f"--rate: expected a number above 0, found {rate}")
     limits = Limits(rate=rate, burst=max(1, round(3 * rate)))
-    settings = Settings(_sources(store, index, collection, recipe, logs), host, port, _token(token_file), limits)
+    settings = Settings(_sources(store, index, collection, recipe, logs, runs), host, port, _token(token_file), limits)
     serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
 
 
-def _sources(store: Path | None, index: Path | None, collection: str | None, recipe: str, logs: Path | None) -> Sources:
+def mcp_command(
+    store: StoreFolder = None, index: Index = None, collection: Collection = None, recipe: RecipeName = "demo"
+) -> None:
+    """Offer search, reformulate and measure to a language model, over standard input and output (MCP)."""
+    _need("askew mcp", "mcp")
+    from askew.web.mcp_server import run_stdio
+
+    run_stdio(_sources(store, index, collection, recipe))
+
+
+def _sources(
+    store: Path | None, index: Path | None, collection: str | None, recipe: str, logs: Path | None = None,
+    runs: Path | None = None,
+) -> Sources:  # fmt: skip
     from askew.stages.explore.opening import Sources
 
-    return Sources(store, index, collection, recipe, logs)
+    return Sources(store, index, collection, recipe, logs, runs)
 
 
 def _need(what: str, *modules: str) -> None:
     """Say which extra is missing before anything else is done."""
     from importlib.util import find_spec
 
-    try:
-        missing = [name for name in modules if find_spec(name) is None and find_spec(f"python_{name}") is None]
-    except (ImportError, ValueError):
-        missing = list(modules)
-    if missing:
+    if any(find_spec(name) is None for name in modules):
         raise MissingExtra(what, "web")
 
 

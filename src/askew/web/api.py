@@ -26,6 +26,7 @@ _ERRORS = {
     403: "posted by a page elsewhere",
     404: "there is nothing at this address",
     405: "this address is not asked in this way",
+    408: "the rest of the request did not come in time",
     413: "the request is too large",
     421: "asked under a name that is not this machine's",
     422: "a parameter or the body is not as described",
@@ -42,8 +43,8 @@ def _documented(kind: Any) -> dict[int | str, dict[str, Any]]:
     return {200: {"model": kind, "description": "The answer."}, **errors}
 
 
-def site_of(request: Request) -> Site:
-    """The service that a request came to."""
+async def site_of(request: Request) -> Site:
+    """The service that a request came to. Not async, it would be called in a thread, which costs more than the rest."""
     site: Site = request.app.state.site
     return site
 
@@ -60,9 +61,10 @@ async def _explored(site: Site, key: tuple[object, ...], make: Callable[[Explore
 
 @router.get("/health", responses={200: {"model": s.Health}}, summary="Whether the service is ready")
 async def health(site: Here) -> Response:
-    """Answers once the collection is open."""
+    """Answers once the collection is open. It needs no token; where one is set, the collection is not named."""
     opened = await site.opened()
-    name = None if opened.explorer is None else opened.explorer.setting.collection
+    explorer = None if site.access.needed else opened.explorer
+    name = None if explorer is None else explorer.setting.collection
     return json_reply(as_json(s.Health, s.Health("ok", name)))
 
 
@@ -83,7 +85,7 @@ async def search_batch(site: Here, body: s.SearchBatch) -> Response:
     def make() -> bytes:
         return as_json(s.SearchAnswers, s.SearchAnswers([explorer.search(query, body.k) for query in body.queries]))
 
-    return json_reply(await site.work.run(make))
+    return json_reply(await site.work.run(make, len(body.queries)))
 
 
 @router.get("/reformulate", responses=_documented(Alternatives), summary="Other ways to ask a query")
@@ -103,7 +105,7 @@ async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     def make() -> bytes:
         return as_json(s.AlternativesAnswers, s.AlternativesAnswers([_one(explorer, query) for query in body.queries]))
 
-    return json_reply(await site.work.run(make))
+    return json_reply(await site.work.run(make, len(body.queries)))
 
 
 def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
@@ -165,7 +167,7 @@ async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
     def make() -> bytes:
         return as_json(s.PairAnswers, s.PairAnswers([_page(site, opened, one) for one in body.requests]))
 
-    return json_reply(await site.work.run(make))
+    return json_reply(await site.work.run(make, len(body.requests)))
 
 
 def wanted_of(asked: s.PairFilter) -> Wanted:

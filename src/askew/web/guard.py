@@ -5,6 +5,7 @@ It stands around the whole application, so that a refusal costs next to nothing 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import traceback
@@ -13,13 +14,14 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askew.web.access import Access
-from askew.web.limits import Rate
+from askew.web.bodies import limited, too_large
+from askew.web.limits import Rate, Room
 from askew.web.problems import CODES, MESSAGES, Problem, too_many
+from askew.web.replies import wants_json
 from askew.web.settings import Settings, is_loopback
 
 POLICY = (
@@ -35,7 +37,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-UPLOADS = ("/audit",)
 _log = logging.getLogger("askew.web")
 Show = Callable[[Scope, Problem], Response]
 
@@ -45,6 +46,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate, show: Show) -> None:
         self.app, self._settings, self._access, self._rate, self._show = app, settings, access, rate, show
+        self._open, self._uploading = Room(settings.limits.open), Room(settings.limits.uploading)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -56,14 +58,26 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, telling)
             return
+        rooms = [self._open, self._uploading] if is_upload(scope) else [self._open]
+        if not all(room.free for room in rooms):
+            await self._show(scope, too_many(1, "too much is being asked at once"))(scope, receive, telling)
+            return
+        with contextlib.ExitStack() as stack:
+            for room in rooms:
+                stack.enter_context(room)
+            await self._answer(scope, receive, telling)
+
+    async def _answer(self, scope: Scope, receive: Receive, telling: _Telling) -> None:
+        limits = self._settings.limits
+        most = limits.upload_bytes if is_upload(scope) else limits.body_bytes
         try:
-            await self.app(scope, self._limited(scope, receive), telling)
+            await self.app(scope, limited(receive, most, limits.body_seconds), telling)
         except Exception as error:
             # The message may hold a query, so it is not told.
             _log.error("a mistake in askew: %s at %s", type(error).__name__, place_of(error))
-            if telling.begun:
-                raise
-            await self._show(scope, Problem(500, CODES[500], MESSAGES[500]))(scope, receive, telling)
+            # An answer that was begun stays unfinished; then the server closes the connection.
+            if not telling.begun:
+                await self._show(scope, Problem(500, CODES[500], MESSAGES[500]))(scope, receive, telling)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -80,7 +94,7 @@ class Guard:
 
     def _check_host(self, headers: Headers) -> None:
         """On loopback only its own names are answered: a page elsewhere could give its own name our address."""
-        name = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        name = host_of(f"//{headers.get('host', '')}")
         if self._settings.loopback and not is_loopback(name):
             raise Problem(421, CODES[421], "this service answers to localhost only")
 
@@ -91,7 +105,7 @@ class Guard:
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None and site not in ("same-origin", "none"):
             raise Problem(403, CODES[403], "only pages of this service may post to it")
-        if site is None and origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if site is None and origin is not None and origin.partition("://")[2] != headers.get("host"):
             raise Problem(403, CODES[403], "only pages of this service may post to it")
 
     def _check_rate(self, scope: Scope) -> None:
@@ -100,33 +114,13 @@ class Guard:
             raise too_many(wait, "too many requests from here")
 
     def _check_size(self, scope: Scope, headers: Headers) -> None:
-        given = headers.get("content-length", "")
-        if given.isdigit() and (len(given) > 15 or int(given) > self._most(scope)):
-            raise self._too_large(scope)
-
-    def _most(self, scope: Scope) -> int:
-        limits = self._settings.limits
-        return limits.upload_bytes if scope["path"] in UPLOADS else limits.body_bytes
-
-    def _too_large(self, scope: Scope) -> Problem:
-        return Problem(413, CODES[413], f"the request is too large: at most {self._most(scope):,} bytes are taken")
-
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """Counts what really comes, whatever the header said."""
-        most, seen = self._most(scope), 0
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise HTTPException(413, self._too_large(scope).message)
-            return message
-
-        return counted
+        given, limits = headers.get("content-length", ""), self._settings.limits
+        most = limits.upload_bytes if is_upload(scope) else limits.body_bytes
+        if given.isdigit() and (len(given) > 15 or int(given) > most):
+            raise too_large(most)
 
     def _ask_for_token(self, scope: Scope) -> Response:
-        if scope["path"].startswith("/api/") or scope["method"] != "GET":
+        if wants_json(scope) or scope["method"] != "GET":
             problem = Problem(401, CODES[401], "a token is needed: Authorization: Bearer TOKEN",
                               {"www-authenticate": "Bearer"})  # fmt: skip
             return self._show(scope, problem)
@@ -152,6 +146,19 @@ class _Telling:
             took = 1000 * (time.perf_counter() - self._start)
             _log.info("%s %s %d %.0f ms", self._scope["method"], route_of(self._scope), message["status"], took)
         await self._send(message)
+
+
+def host_of(address: str) -> str:
+    """The name or number in an address; nothing where there is none."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_upload(scope: Scope) -> bool:
+    """Whether files come with a request, which may be larger then."""
+    return bool(scope["path"] == "/audit" and scope["method"] == "POST")
 
 
 def client_of(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""Who may ask how often: a bucket of tokens for each client, which fills again with time."""
+"""Who may ask how often, and how many at once: a bucket of tokens for each client, which fills again with time."""
 
 from __future__ import annotations
 
@@ -31,3 +31,21 @@ class Rate:
 
     def __len__(self) -> int:
         return len(self._buckets)
+
+
+class Room:
+    """So many may be inside at once. Used from one event loop, so counting needs no lock."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._inside = most, 0
+
+    @property
+    def free(self) -> bool:
+        """Whether one more may come in."""
+        return self._inside < self._most
+
+    def __enter__(self) -> None:
+        self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._inside -= 1

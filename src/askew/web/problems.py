@@ -33,12 +33,13 @@ class Problem(Exception):
 
 CODES = {
     400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
-    413: "too_large", 415: "wrong_type", 421: "wrong_host", 422: "invalid", 429: "too_many_requests", 500: "internal",
-    503: "unavailable",
+    408: "too_slow", 413: "too_large", 415: "wrong_type", 421: "wrong_host", 422: "invalid", 429: "too_many_requests",
+    500: "internal", 503: "unavailable",
 }  # fmt: skip
 MESSAGES = {
     404: "there is nothing at this address",
     405: "this address is not asked in this way",
+    408: "the rest of the request did not come",
     500: "a mistake in askew itself; the log of the service says where",
 }
 

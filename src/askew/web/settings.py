@@ -17,19 +17,21 @@ class Limits:
     """How much is taken on. What goes beyond is refused with a clear answer, never half done.
 
     ``rate`` is in requests a second for each client, ``burst`` how many may come at once. ``waiting`` requests may wait
-    for one of the ``threads``; more are told to come back.
+    for one of the ``threads``; more are told to come back. ``open`` requests may be there at once, and ``uploading``
+    uploads among them; a sender that is silent for ``body_seconds`` is not waited for.
     """
 
-    query_chars: int = 500
     body_bytes: int = 1 << 20
     upload_bytes: int = 20 << 20
-    batch: int = 50
     rate: float = 20.0
     burst: int = 60
     threads: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
     waiting: int = 400
     cache_bytes: int = 32 << 20
     uploads: int = 16
+    open: int = 1000
+    uploading: int = 4
+    body_seconds: float = 20.0
     drain_seconds: int = 30
 
 

@@ -11,7 +11,8 @@ from askew.core.errors import DataError
 from askew.engine.store import Store
 from askew.stages.explore.explorer import Explorer
 from askew.stages.explore.opening import Opened, build_demo, open_sources
-from askew.stages.explore.pairs import PairTable, datasets, open_pairs
+from askew.stages.explore.pairs import PairTable, datasets, find_pairs, open_pairs
+from askew.stages.explore.plan import name_of
 from askew.web.access import Access
 from askew.web.limits import Rate
 from askew.web.settings import Settings
@@ -38,14 +39,22 @@ class Site:
     def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
         """Begin to open what there is to show; ``failed`` is told if that cannot be done."""
         loop = asyncio.get_running_loop()
-        self._opening = loop.run_in_executor(None, open_and_warm, self.settings)
+        self._opening = loop.run_in_executor(None, open_sources, self.settings.sources)
 
         def told(done: asyncio.Future[Opened]) -> None:
             error = None if done.cancelled() else done.exception()
-            if error is not None and failed is not None:
+            if error is None and not done.cancelled():
+                loop.run_in_executor(None, warm, done.result())
+            elif error is not None and failed is not None:
                 failed(error)
 
         self._opening.add_done_callback(told)
+
+    @property
+    def opened_now(self) -> Opened | None:
+        """What is open, or None where that takes a little longer."""
+        done = self._opening is not None and self._opening.done() and self._opening.exception() is None
+        return self._opening.result() if done and self._opening is not None else None
 
     async def opened(self) -> Opened:
         """What is open."""
@@ -68,11 +77,12 @@ class Site:
     def pairs(self, opened: Opened, name: str) -> PairTable:
         """A dataset; those used lately stay open."""
         store = self.store_of(opened)
+        chosen = name_of(find_pairs(store, name))
         with self._lock:
-            known = self._tables.get(name) if name else None
+            known = self._tables.get(chosen)
         if known is not None:
             return known
-        table = open_pairs(store, name)
+        table = open_pairs(store, chosen)
         with self._lock:
             self._tables[table.name] = table
             while len(self._tables) > _MOST_TABLES:
@@ -84,9 +94,7 @@ class Site:
         self.work.close()
 
 
-def open_and_warm(settings: Settings) -> Opened:
-    """Open, and search once: what is compiled is loaded then, and not with somebody's first query."""
-    opened = open_sources(settings.sources)
+def warm(opened: Opened) -> None:
+    """Ask once: what is compiled is loaded then, and not with somebody's first query."""
     if opened.explorer is not None:
         opened.explorer.search("warm")
-    return opened

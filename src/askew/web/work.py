@@ -32,18 +32,18 @@ class Work:
         self._flying: dict[Hashable, asyncio.Future[bytes]] = {}
         self.taken = 0
 
-    async def run(self, make: Callable[[], T]) -> T:
-        """The result of a function, or Busy at once."""
-        if self.taken >= self._most:
+    async def run(self, make: Callable[[], T], weight: int = 1) -> T:
+        """The result of a function, or Busy at once. What does the work of several counts for as many."""
+        if self.taken >= self._most or (self.taken and self.taken + weight > self._most):
             raise Busy(1 + self.taken // (50 * self._threads))
-        self.taken += 1
+        self.taken += weight
         future = asyncio.get_running_loop().run_in_executor(self._pool, make)
         # Counted until it is done, even if whoever asked has left.
-        future.add_done_callback(self._done)
+        future.add_done_callback(lambda done: self._done(done, weight))
         return await asyncio.shield(future)
 
-    def _done(self, future: asyncio.Future[T]) -> None:
-        self.taken -= 1
+    def _done(self, future: asyncio.Future[T], weight: int) -> None:
+        self.taken -= weight
         if not future.cancelled():
             # Whoever waited has heard of an error; if nobody waits any more, nobody needs to.
             future.exception()
@@ -66,8 +66,8 @@ class Work:
             self._kept.put(key, done.result())
 
     def close(self) -> None:
-        """Finish what was begun."""
-        self._pool.shutdown(wait=True)
+        """Finish what was begun; what only waits has nobody left who asked for it."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Kept:

@@ -68,7 +68,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to ask a query. ``front``: no other candidate is better on one side and as good on the other."""
+    """One way to ask a query. ``front``: no other candidate is better on one side and as good on the other.
+
+    ``groups`` are those that its words name.
+    """
 
     variant_id: str
     text: str
@@ -78,6 +81,7 @@ class Variant:
     gains: Mapping[str, float | None]
     outcome: str | None
     front: bool
+    groups: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -179,9 +179,7 @@ class Explorer:
         hits = self._find(texts, self.depth)
         found = np.diff(hits.offsets) > 0
         if not found[0]:
-            raise DataError(
-                "the query finds nothing in this collection: none of its words is in it; ask in other words"
-            )
+            raise DataError(FINDS_NOTHING)
         scores = self._score(hits, grades)
         agreement = _agreements(hits)
         effectiveness, proxy = (AGREEMENT, True) if grades is None else (self.effectiveness, False)
@@ -193,11 +191,28 @@ class Explorer:
         lost = {**dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
         return Alternatives(
             query, query_id, grades is not None, effectiveness, proxy, self.lean,
-            _original(table, directions), tuple(_variants(chosen.table, directions)),
+            self._original(table, directions), tuple(self._variants(chosen.table, directions)),
             {reason: count for reason, count in sorted(lost.items()) if count},
             {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
             {name: _BETTER[way] for name, way in directions.items()}, self.setting,
         )  # fmt: skip
+
+    def _original(self, table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
+        row = table.filter(pl.col("method") == ORIGINAL).row(0, named=True)
+        values = {name: _number(row[name]) for name in directions}
+        named = self._rules.groups(row["text"])
+        return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, False, named)
+
+    def _variants(self, pairs: pl.DataFrame, directions: Mapping[str, Direction]) -> list[Variant]:
+        return [
+            Variant(
+                row["variant_id"], row["text"], row["method"], row["doc_id"],
+                {name: _number(row[f"new_{name}"]) for name in directions},
+                {name: _number(row[f"gain_{name}"]) for name in directions}, row["outcome"], bool(row["front"]),
+                self._rules.groups(row["text"]),
+            )
+            for row in pairs.iter_rows(named=True)
+        ]  # fmt: skip
 
     def compare(self, query: str, other: str, k: int = _TOP) -> Comparison:
         """Both result lists, with the judgements of the query that was asked first."""
@@ -261,20 +276,3 @@ def _outcome(effectiveness: float | None, lean: float | None) -> str | None:
         return None
     code = int(outcome_codes([np.array([effectiveness])], [np.array([lean])])[0])
     return None if code == UNKNOWN else OUTCOMES[code]
-
-
-def _original(table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
-    row = table.filter(pl.col("method") == ORIGINAL).row(0, named=True)
-    values = {name: _number(row[name]) for name in directions}
-    return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, False)
-
-
-def _variants(pairs: pl.DataFrame, directions: Mapping[str, Direction]) -> list[Variant]:
-    return [
-        Variant(
-            row["variant_id"], row["text"], row["method"], row["doc_id"],
-            {name: _number(row[f"new_{name}"]) for name in directions},
-            {name: _number(row[f"gain_{name}"]) for name in directions}, row["outcome"], bool(row["front"]),
-        )
-        for row in pairs.iter_rows(named=True)
-    ]  # fmt: skip

@@ -33,7 +33,7 @@ NO_INDEX = "this store has no index that kept its texts: give one with --index"
 class Sources:
     """What to open: a store, an index, the collection that has queries and judgements, the recipe with the methods.
 
-    With neither store nor index it is the embedded demo.
+    With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder.
     """
 
     store: Path | None = None
@@ -41,11 +41,20 @@ class Sources:
     collection: str | None = None
     recipe: str = DEMO
     logs: Path | None = None
+    runs: Path | None = None
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether it is the embedded demo."""
+        return self.store is None and self.index is None and self.collection in (None, DEMO)
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What there is to look at. Without an explorer, ``reason`` says why nothing can be asked."""
+    """What there is to look at. Without an explorer, ``reason`` says why nothing can be asked.
+
+    ``runs`` are those that can be chosen, by the name that they have in a link.
+    """
 
     store: Store
     explorer: Explorer | None
@@ -58,9 +67,10 @@ class Opened:
 def open_sources(sources: Sources) -> Opened:
     """Open what is named; an index of the demo is made where there is none."""
     recipe = read_recipe(sources.recipe)
-    if sources.store is None and sources.index is None and sources.collection is None:
+    runs = _runs(sources.runs)
+    if sources.is_demo:
         store = demo_store()
-        return _opened(store, Resources(DEMO, store).index(), DEMO, recipe, sources.logs)
+        return _opened(store, Resources(DEMO, store).index(), DEMO, recipe, runs, sources.logs)
     if sources.store is not None and not sources.store.is_dir():
         raise DataError(
             f"store {sources.store}: there is no such folder; askew run makes one, or leave it out for a demo"
@@ -68,8 +78,18 @@ def open_sources(sources: Sources) -> Opened:
     store = Store(sources.store) if sources.store is not None else demo_store()
     index, collection = _found(sources, store)
     if index is None:
-        return Opened(store, None, NO_INDEX, logs=sources.logs)
-    return _opened(store, index, collection, recipe, sources.logs)
+        return Opened(store, None, NO_INDEX, runs=runs, logs=sources.logs)
+    return _opened(store, index, collection, recipe, runs, sources.logs)
+
+
+def _runs(folder: Path | None) -> dict[str, Path]:
+    """The files of a folder as they are now; each is read when it is chosen."""
+    if folder is None:
+        return {}
+    if not folder.is_dir():
+        raise DataError(f"--runs {folder}: there is no such folder; expected one with TREC runs in it")
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
+    return {f"file:{path.name}": path for path in files}
 
 
 def _found(sources: Sources, store: Store) -> tuple[Path | None, str | None]:
@@ -103,11 +123,13 @@ def demo_store() -> Store:
     return Store(temporary)
 
 
-def _opened(store: Store, index: Path, collection: str | None, recipe: Recipe, logs: Path | None) -> Opened:
+def _opened(
+    store: Store, index: Path, collection: str | None, recipe: Recipe, runs: Mapping[str, Path], logs: Path | None
+) -> Opened:
     explorer = Explorer(_searched(index, collection, recipe))
     is_demo = collection == DEMO
-    runs = {path.name: path for path in demo_files().runs} if is_demo else {}
-    return Opened(store, explorer, demo=is_demo, runs=runs, logs=logs)
+    shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
+    return Opened(store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=logs)
 
 
 def _searched(index: Path, collection: str | None, recipe: Recipe) -> Searched:
@@ -125,7 +147,8 @@ def _searched(index: Path, collection: str | None, recipe: Recipe) -> Searched:
     if not methods:
         raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
     filters = [make_filter(one) for one in recipe.tables("filter")]
-    name = collection or index.name
+    # A folder is called by its own name: where it lies is nobody's business.
+    name = index.name if collection is None else Path(collection).name if Path(collection).is_dir() else collection
     return Searched(name, ranker, Texts(index, header["documents"]), known, methods, filters, first)
 
 
@@ -139,6 +162,12 @@ def _methods(recipe: Recipe) -> dict[str, Reformulator]:
         number = seen[made.method]
         methods[one.get("name", made.method if number == 1 else f"{made.method}-{number}")] = made
     return methods
+
+
+def demo_queries() -> list[str]:
+    """The words of the demo's queries, straight from their file."""
+    lines = demo_files().queries_file.read_text(encoding="utf-8").splitlines()
+    return [line.split("\t")[1] for line in lines]
 
 
 def build_demo(store: Store) -> None:

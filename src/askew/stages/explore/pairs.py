@@ -71,7 +71,7 @@ def _made(store: Store, manifest: Manifest) -> float:
     return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
 
 
-def open_pairs(store: Store, name: str = "") -> PairTable:
+def find_pairs(store: Store, name: str = "") -> Manifest:
     """A dataset by ``step-key``; without a name the last one made."""
     found = datasets(store)
     if not found:
@@ -79,8 +79,13 @@ def open_pairs(store: Store, name: str = "") -> PairTable:
     known = {f"{one.step}-{one.key}": one for one in found}
     if name and name not in known:
         raise UnknownName("dataset", name, known)
-    chosen = name or next(iter(known))
-    return PairTable(chosen, _checked(store, known[chosen]), known[chosen])
+    return known[name or next(iter(known))]
+
+
+def open_pairs(store: Store, name: str = "") -> PairTable:
+    """As ``find_pairs``, with its parts read through once to see that they are whole."""
+    manifest = find_pairs(store, name)
+    return PairTable(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest)
 
 
 def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:

@@ -74,8 +74,11 @@ class Rules:
         named = [mark for mark in self._names.find(query) if (mark.start, mark.end) not in taken]
         found = {"named person": named, "fixed name": fixed, "biology": self._biology.find(query)}
         reasons = tuple(Reason(rule, _words(query, hits)) for rule, hits in found.items() if hits)
-        groups = dict.fromkeys(group for mark in marks for group in mark.groups)
-        return Warrant(_words(query, marks), tuple(groups), reasons)
+        return Warrant(_words(query, marks), _named(marks), reasons)
+
+    def groups(self, query: str) -> tuple[str, ...]:
+        """The groups that the words of a query name."""
+        return _named(self._groups.find(query))
 
     def _fixed(self, query: str, marks: list[Mark]) -> list[Mark]:
         """Words of a group that the list of swaps leaves alone, for they are part of a name."""
@@ -86,6 +89,10 @@ class Rules:
             if query[mark.start : mark.end].lower() in known
             and not any(start <= mark.start < end for start, end in free)
         ]  # fmt: skip
+
+
+def _named(marks: list[Mark]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(group for mark in marks for group in mark.groups))
 
 
 def _words(query: str, marks: list[Mark]) -> tuple[str, ...]:

@@ -96,11 +96,10 @@ def _warrant(warrant: Warrant, found: Alternatives | None, k: int) -> list[Marku
         ". No rule finds a reason for it (a named person, a fixed "
         "name, biology), so it may have been added; or it is the very thing that is asked.",
     ]
-    # Of the candidates that swap the words of groups the shortest one has left them out.
-    swapped = [] if found is None else [one for one in found.candidates if one.method == "swap"]
-    if found is not None and swapped:
-        without = min(swapped, key=lambda one: len(one.text))
-        told += [" ", element("a", "Compare with ", p.quote(without.text), href=compared(found, without, k)), "."]
+    without = [] if found is None else [one for one in found.candidates if one.method == "swap" and not one.groups]
+    if found is not None and without:
+        link = compared(found, without[0], k)
+        told += [" ", element("a", "Compare with ", p.quote(without[0].text), href=link), "."]
     return [p.notice(tag("p", *told), kind="plain")]
 
 

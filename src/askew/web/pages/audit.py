@@ -71,7 +71,7 @@ def element_list(items: Sequence[Markup]) -> Markup:
 
 
 def _upload() -> Markup:
-    runs = p.field("TREC runs, two at most", element("input", type="file", id="f-files", name="files", multiple=True,
+    runs = p.field("TREC runs, four at most", element("input", type="file", id="f-files", name="files", multiple=True,
                                                      required=True), "files", "wide")  # fmt: skip
     qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
                     "wide")  # fmt: skip
@@ -85,7 +85,7 @@ def _upload() -> Markup:
 def _found(found: Audit, chosen: Chosen) -> list[Markup]:
     measure = chosen.measure or found.measures[0]
     tables = [_means(found), *([_comparison(found)] if found.comparison is not None else [])]
-    body = [tag("div", *tables, class_="overview")]
+    body = [tag("div", *tables, class_="overview uneven" if len(found.report.runs) == 2 else "overview")]
     body += [_measures(found, chosen, measure), tag("div", *_figures(found, measure), class_="figures")]
     runs = enumerate(found.report.runs[:2])
     worst = [_worst(found.worst(measure, run), shown(scores.name), measure, run) for run, scores in runs]
@@ -117,7 +117,7 @@ def _comparison(found: Audit) -> Markup:
     report = found.comparison
     assert report is not None
     head: list[tuple[object, str]] = [
-        ("measure", "code"), ("gain of the mean", "number"), ("95%", "number"), ("p (Holm)", "number"),
+        ("measure", "code"), ("gain", "number"), ("95%", "number"), ("p (Holm)", "number"),
         ("helped", "number"), ("same", "number"), ("hurt", "number"), ("n", "number"),
     ]  # fmt: skip
     rows = []
@@ -128,8 +128,8 @@ def _comparison(found: Audit) -> Markup:
         rows.append(
             [tag("code", one.text), p.gain_cell(result.gain), ends, n.p_value(report.p_holm[one.text]), *counts]
         )
-    caption = f"{shown(report.new)} against {shown(report.old)}: positive is better, whatever the measure"
-    note = "Paired permutation test over queries; p corrected by Holm for the number of measures."
+    caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
+    note = "Gain of the mean. Paired permutation test over queries; p corrected by Holm for the number of measures."
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 
 
@@ -138,9 +138,8 @@ def _measures(found: Audit, chosen: Chosen, measure: str) -> Markup:
         element("a", one, href=chosen.link(measure=one) + "#by-query", aria_current="true" if one == measure else None)
         for one in found.measures
     ]
-    return tag(
-        "div", tag("h2", f"Query by query: {measure}", id="by-query"), tag("p", *_spaced(links), class_="sorting")
-    )
+    title = tag("h2", f"Query by query: {measure}", id="by-query")
+    return tag("section", title, tag("p", *_spaced(links), class_="sorting"), aria_labelledby="by-query")
 
 
 def _spaced(links: Sequence[Markup]) -> list[object]:

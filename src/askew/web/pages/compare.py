@@ -29,7 +29,8 @@ def compare_form(query: str, other: str, k: int) -> Markup:
 def compare_page(found: Comparison, k: int, note: str) -> Page:
     """The comparison."""
     query, other = found.old.query, found.new.query
-    back = tag("p", element("a", "← all other ways to ask ", p.quote(query), href=address("/", {"q": query})))
+    place = address("/", {"q": query, "k": k if k != 10 else None})
+    back = tag("p", element("a", "← all other ways to ask ", p.quote(query), href=place))
     head = [tag("h1", "Compare"), compare_form(query, other, k), back]
     body = [_verdict(found), tag("div", _values(found), _leans(found), class_="overview"), _sides(found)]
     return Page(f"{other} against {query}", (*head, *body), "/", note)
@@ -57,7 +58,6 @@ def _values(found: Comparison) -> Markup:
         ("first", "number"),
         ("otherwise", "number"),
         ("gain", "number"),
-        ("better", "name"),
     ]
     rows = [
         [
@@ -65,7 +65,6 @@ def _values(found: Comparison) -> Markup:
             n.mean(one.value, 3),
             n.mean(after.get(one.measure), 3),
             p.gain_cell(found.gains.get(one.measure)),
-            one.better,
         ]
         for one in found.old.values
     ]

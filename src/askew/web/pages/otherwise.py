@@ -38,7 +38,8 @@ def _sorting(found: Alternatives, k: int, sort: str) -> Markup:
     links = []
     for name, words in SORTS.items():
         place = address("/", {"q": found.query, "k": k if k != 10 else None, "sort": name}, "otherwise")
-        links.append(element("a", words, href=place, aria_current="true" if name == sort else None))
+        told = "most agreement" if found.proxy and name == "effectiveness" else words
+        links.append(element("a", told, href=place, aria_current="true" if name == sort else None))
     return tag("p", "Order: ", join(links, " "), class_="sorting")
 
 

@@ -37,7 +37,9 @@ def pairs_page(
     given = given_of(asked)
     lead = f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs"
     body: list[Markup] = [tag("h1", "Dataset"), _choose(table, known), _filters(table, asked)]
-    body.append(tag("p", tag("strong", lead), " fit. ", _downloads(given), class_="downloads", role="status"))
+    body.append(
+        tag("p", tag("span", tag("strong", lead), " fit."), _downloads(given), class_="downloads", role="status")
+    )
     if not found.rows:
         words = "No pair fits. " if not found.total else "There is no such page. "
         clear = element("a", "Show all pairs", href=address("/pairs", {"dataset": asked.dataset}))

@@ -14,8 +14,8 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 _WIDE, _HIGH, _BETWEEN, _IN, _TOP = 200, 46, 44, 40, 34
-_WIDTH = 620
-_LONGEST = 46
+_WIDTH = 480
+_LONGEST = 34
 
 
 def empty_page(note: str) -> Page:

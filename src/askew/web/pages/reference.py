@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from askew.publish.page import numerals as n
 from askew.web.markup import Markup, element, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
+_TICKS = re.compile("`+")
 _EXAMPLES = {
     "/api/search": "curl 'http://127.0.0.1:8642/api/search?q=how+to+become+a+nurse&k=3'",
     "/api/reformulate": "curl -d '{\"queries\": [\"how to become a nurse\"]}' -H 'Content-Type: application/json' "
@@ -23,14 +26,21 @@ def reference_page(document: Mapping[str, Any], note: str) -> Page:
     lead = tag("p", "Everything that the pages show can be had by a program. The whole description: ", raw, ".",
                class_="lead")  # fmt: skip
     parts = [_path(path, methods) for path, methods in document["paths"].items()]
-    return Page("API", (tag("h1", "API"), lead, tag("p", document["info"]["description"]), *parts), "/api", note)
+    return Page(
+        "API", (tag("h1", "API"), lead, tag("p", *_words(document["info"]["description"])), *parts), "/api", note
+    )
+
+
+def _words(text: str) -> list[object]:
+    """A text with what stands between backticks in code type."""
+    return [tag("code", part) if place % 2 else part for place, part in enumerate(_TICKS.split(text))]
 
 
 def _path(path: str, methods: Mapping[str, Any]) -> Markup:
     told = []
     for method, one in methods.items():
         told.append(tag("h3", tag("code", f"{method.upper()} {path}"), " ", one.get("summary", "")))
-        told.append(tag("p", one.get("description", "")))
+        told.append(tag("p", *_words(one.get("description", ""))))
         if one.get("parameters"):
             told.append(_parameters(f"{method}-{path.rpartition('/')[2]}", one["parameters"]))
     example = [tag("pre", _EXAMPLES[path])] if path in _EXAMPLES else []
@@ -38,12 +48,16 @@ def _path(path: str, methods: Mapping[str, Any]) -> Markup:
 
 
 def _parameters(name: str, given: list[Mapping[str, Any]]) -> Markup:
-    head: list[tuple[object, str]] = [("parameter", "code"), ("is", "words"), ("by itself", "name")]
-    rows = [
-        [tag("code", one["name"]), _kind(one.get("schema", {})), str(one.get("schema", {}).get("default", "needed"))]
-        for one in given
-    ]
+    head: list[tuple[object, str]] = [("parameter", "code"), ("is", "words"), ("if left out", "name")]
+    rows = [[tag("code", one["name"]), _kind(one.get("schema", {})), _left_out(one)] for one in given]
     return p.data_table("Parameters", head, rows, name)
+
+
+def _left_out(one: Mapping[str, Any]) -> str:
+    if one.get("required"):
+        return "refused"
+    default = one.get("schema", {}).get("default")
+    return n.NONE if default in (None, "") else str(default)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -54,4 +68,4 @@ def _kind(schema: Mapping[str, Any]) -> str:
     kind = {"string": "text", "integer": "a whole number", "number": "a number"}.get(str(schema.get("type")), "a value")
     words = {"minimum": "from", "maximum": "to", "maxLength": "of at most"}
     ends = [f"{word} {schema[key]:,}" for key, word in words.items() if key in schema]
-    return " ".join([kind, *ends])
+    return " ".join([kind, *ends, *(["characters"] if "maxLength" in schema else [])])

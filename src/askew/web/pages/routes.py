@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from askew.core.errors import DataError
 from askew.stages.explore.explorer import Explorer
-from askew.stages.explore.opening import Opened
+from askew.stages.explore.opening import Opened, demo_queries
 from askew.web import schemas as s
 from askew.web.access import COOKIE, SECONDS
 from askew.web.api import Here
@@ -60,11 +60,14 @@ async def ask_page(
     site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=100)] = 10, sort: s.ShortText = ""
 ) -> Response:
     """Ask."""
+    if not q.strip() and site.opened_now is None and site.settings.sources.is_demo:
+        # The first page does not wait: the demo's queries are known before it is open.
+        return html(ask.empty_page(examples_of(demo_queries()), "", ""))
     opened = await site.opened()
     note, explorer = note_of(opened), opened.explorer
     if explorer is None or not q.strip():
-        examples = [] if explorer is None else examples_of(explorer)
-        return html(ask.empty_page(examples, opened.reason, note))
+        known = [] if explorer is None else list(explorer.searched.known.texts.values())
+        return html(ask.empty_page(examples_of(known), opened.reason, note))
     order = sort if sort in otherwise.SORTS else ""
     return await kept_html(site, ("ask", q, k, order), lambda: _asked(explorer, q, k, order, note))
 
@@ -75,10 +78,9 @@ def _asked(explorer: Explorer, query: str, k: int, sort: str, note: str) -> Page
     return ask.ask_page(answer, found, k, sort, note)
 
 
-def examples_of(explorer: Explorer) -> list[str]:
+def examples_of(known: Sequence[str]) -> list[str]:
     """Some queries of the collection, from all over it."""
-    known = list(explorer.searched.known.texts.values())
-    return known[1 :: max(1, len(known) // _EXAMPLES)][:_EXAMPLES]
+    return list(known[1 :: max(1, len(known) // _EXAMPLES)][:_EXAMPLES])
 
 
 @router.get("/compare")

@@ -22,7 +22,7 @@ def scatter(found: Alternatives, link: Link, label: str) -> Markup:
     every = (*found.candidates, found.original)
     spots = {one.variant_id: place for one in every if (place := _place(found, one)) is not None}
     widest = max((abs(x) for x, _ in spots.values()), default=1.0) or 1.0
-    across = axis(f"← {found.setting.left}   {found.lean}   {found.setting.right} →", [-widest, widest])
+    across = axis(f"← {found.setting.left} · {found.lean} · {found.setting.right} →", [-widest, widest])
     upright = axis(label, [y for _, y in spots.values()], zero=True, most=5)
     plot = numeric_plot(across, upright, _HEIGHT, _LEGEND)
     rest, front = ([one for one in found.candidates if one.front is wanted] for wanted in (False, True))

@@ -31,7 +31,7 @@ from askew.web.problems import Problem
 from askew.web.site import Site
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-_DEMO, _UPLOAD = "demo:", "upload:"
+_UPLOAD = "upload:"
 MOST_RUNS = 4
 Filter = Annotated[s.PairFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
@@ -83,9 +83,16 @@ async def audit_page(
     opened = await site.opened()
     chosen = runs_page.Chosen(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
     try:
-        return await kept_html(site, ("audit", chosen), lambda: _audit(site, opened, chosen))
+        key = ("audit", chosen, await site.work.run(lambda: _changed(opened, chosen)))
+        return await kept_html(site, key, lambda: _audit(site, opened, chosen))
     except _NotMeasured as found:
         return html(found.page, 400)
+
+
+def _changed(opened: Opened, chosen: runs_page.Chosen) -> tuple[int, ...]:
+    """When the chosen files were last written: with another file it is another page."""
+    files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
+    return tuple(file.stat().st_mtime_ns for file in files if file.exists())
 
 
 class _NotMeasured(Exception):
@@ -97,7 +104,7 @@ class _NotMeasured(Exception):
 
 
 def _audit(site: Site, opened: Opened, chosen: runs_page.Chosen) -> Page:
-    known = {f"{_DEMO}{name}": name for name in opened.runs}
+    known = {name: path.name for name, path in opened.runs.items()}
     found: Audit | None = None
     problem = ""
     try:
@@ -117,8 +124,8 @@ def _audit(site: Site, opened: Opened, chosen: runs_page.Chosen) -> Page:
 
 
 def _run(site: Site, opened: Opened, name: str) -> RunFile:
-    if name.startswith(_DEMO) and name.removeprefix(_DEMO) in opened.runs:
-        return read_run(opened.runs[name.removeprefix(_DEMO)])
+    if name in opened.runs:
+        return read_run(opened.runs[name])
     if name.startswith(_UPLOAD):
         found = site.uploads.get(name.removeprefix(_UPLOAD)).content
         if isinstance(found, RunFile):

@@ -1,0 +1,102 @@
+"""Take a picture of every page of the explorer, at two widths and in both themes, for docs/screenshots.
+
+``python tools/screenshots.py [FOLDER]`` needs playwright, chromium (or its path in ASKEW_CHROMIUM) and Pillow. It
+starts ``askew serve`` on the demo, with the tables of a small made-up log, in a cache of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+SHOTS = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
+PAGES = {
+    "start": "",
+    "ask": "?q=how+to+become+a+software+engineer",
+    "ask-unjudged": "?q=women+nursing+school",
+    "compare": "compare?q=how+to+become+a+software+engineer&to=become+software+engineer+code",
+    "dataset": "pairs?subset=fair&sort=gain&measure=ARaB(tf)%4010",
+    "runs": "audit?run=demo:bm25.run&run=demo:minilm.run&measure=ARaB(tf)%4010",
+    "plan": "plan",
+    "logs": "logs",
+    "api": "api",
+    "error": "pairs?subset=nothing",
+}
+SIZES = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
+# What is below says the same in other rows.
+HIGHEST = 1700
+COLOURS = 160
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a service with everything to show."""
+    askew = str(Path(sys.executable).with_name("askew"))
+    given = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    subprocess.run([askew, "logs", "--demo", "--out", str(folder / "logs")], env=given, check=True, capture_output=True)
+    command = [askew, "serve", "--port", "0", "--logs", str(folder / "logs"), "--rate", "10000"]
+    process = subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip().removeprefix("askew: ")
+        # The pairs of the demo are built when they are first asked for.
+        urllib.request.urlopen(url + "pairs").read()
+        yield url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def take(browser: Any, url: str, path: str, width: int, theme: str, file: Path) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    page.goto(url + path)
+    high = min(page.evaluate("document.documentElement.scrollHeight"), HIGHEST)
+    page.set_viewport_size({"width": width, "height": high})
+    page.screenshot(path=file)
+    context.close()
+    smaller(Image.open(file).convert("RGB")).save(file, optimize=True)
+
+
+def smaller(picture: Image.Image) -> Image.Image:
+    """The picture in the colours that it has most of, each as it is; any other becomes the nearest of these."""
+    pixels = np.asarray(picture).reshape(-1, 3)
+    colours, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    # A bright colour counts for more than a grey: it is seldom, and tells things apart.
+    weights = counts * (1 + np.ptp(colours.astype(np.int64), axis=1))
+    kept = colours[np.argsort(-weights, kind="stable")[:COLOURS]].astype(np.int64)
+    nearest = np.argmin(((colours[:, None, :] - kept[None, :, :]) ** 2).sum(axis=2), axis=1)
+    made = Image.fromarray(nearest[places.ravel()].reshape(picture.height, picture.width).astype(np.uint8), "P")
+    made.putpalette(kept.astype(np.uint8).tobytes())
+    return made
+
+
+def main() -> None:
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else SHOTS
+    target.mkdir(parents=True, exist_ok=True)
+    chromium = os.environ.get("ASKEW_CHROMIUM") or shutil.which("chromium")
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, path in PAGES.items():
+            for width, theme in SIZES:
+                take(browser, url, path, width, theme, target / f"{name}-{width}-{theme}.png")
+        browser.close()
+    files = sorted(target.glob("*.png"))
+    print(f"{len(files)} pictures, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
