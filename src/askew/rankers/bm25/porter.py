@@ -6,6 +6,7 @@ are left alone, -abli becomes -ble as -bli does, and -logi becomes -log.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 _VOWELS = frozenset("aeiou")
@@ -25,8 +26,9 @@ _STEP_4 = (
 )
 
 
+@lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of a lower-cased word."""
+    """The stem of a lower-cased word. Words come again and again, so the last are remembered."""
     # Java counts a character beyond U+FFFF as two.
     if len(word) + sum(char > "\uffff" for char in word) <= 2:
         return word

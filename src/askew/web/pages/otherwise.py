@@ -55,9 +55,15 @@ def sorted_candidates(found: Alternatives, sort: str) -> list[Variant]:
         if sort == "effectiveness":
             return high(one.values.get(found.effectiveness)), one.text
         lean = high(one.gains.get(found.lean)), one.text
-        return lean if sort == "lean" else (not one.front, *lean)
+        return lean if sort == "lean" else (not _loses_nothing(found, one), not one.front, *lean)
 
     return sorted(found.candidates, key=key)
+
+
+def _loses_nothing(found: Alternatives, one: Variant) -> bool:
+    """Whether it retrieves as well as the query as asked, or better, and leans less."""
+    kept, less = one.gains.get(found.effectiveness), one.gains.get(found.lean)
+    return kept is not None and less is not None and kept >= 0 and less > 0
 
 
 def _table(found: Alternatives, k: int, sort: str) -> Markup:
