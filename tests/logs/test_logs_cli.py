@@ -3,6 +3,7 @@
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -32,6 +33,16 @@ def askew_logs(tmp_path, monkeypatch):
     return run
 
 
+PLACES = str(Path(__file__).parent / "places.csv")
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    monkeypatch.setattr(
+        "askew.stages.logs.demo.Planted", lambda: Planted(sessions=3000, users=900, queries_per_topic=3)
+    )
+
+
 @pytest.fixture
 def small(tmp_path):
     return str(
@@ -47,7 +58,7 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
         "exposure after/before", "shopping and fashion", "Spearman of rate and % recommended",
     ):  # fmt: skip
         assert words in out
-    assert "few users" in out
+    assert "queries not shown: few users" in out
     assert err == ""
 
 
@@ -119,10 +130,52 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
     assert "there is no reformulation for a group" in err
 
 
-def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, monkeypatch):
-    monkeypatch.setattr(
-        "askew.stages.logs.demo.Planted", lambda: Planted(sessions=3000, users=900, queries_per_topic=3)
-    )
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--topics", "none"],
+        ["--min-users", "100000"],
+        ["--min-events", "100000"],
+        ["--direction", "pair", "--topics", "words"],
+    ],
+)
+def test_the_demo_takes_other_settings_and_tells_of_the_effects_that_are_left(askew_logs, small_demo, words):
+    out, _ = askew_logs("--demo", *words)
+    assert "planted effects within their 95% intervals:" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_what_was_planted_is_not_compared_with_what_another_lexicon_finds(askew_logs, small_demo, tmp_path):
+    terms = [("female", "women"), ("female", "women's"), ("male", "men"), ("male", "male"), ("young", "kids")]
+    (tmp_path / "three.csv").write_text("term,group\n" + "".join(f"{word},{group}\n" for group, word in terms))
+    out, err = askew_logs("--demo", "--lexicon", "three.csv")
+    assert "planted" not in out
+    assert "young" in out
+    assert "holds for the lexicon gsqr2023 and is not compared" in err
+
+
+def test_decisions_survive_a_log_that_could_not_be_read(askew_logs, tmp_path):
+    decided = "keyphrase\tscore\tn\tusers\tdecision\nkids\t0.1\t9\t9\tyoung\n"
+    (tmp_path / "terms.tsv").write_text(decided)
+    (tmp_path / "log.tsv").write_text("user\ttime\tquery\nu\tnever\tx\n")
+    askew_logs("log.tsv", "--review", "terms.tsv")
+    assert (tmp_path / "terms.tsv").read_text() == decided
+
+
+def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp_path):
+    asked = ((1, "boots"), (9, "boots men"), (4000, "hat"), (4009, "hat men women"))
+    rows = [(f"u{i}", time, query) for i in range(6) for time, query in asked]
+    text = "user\ttime\tquery\n" + "".join(f"{u}\t{t}\t{q}\n" for u, t, q in rows)
+    (tmp_path / "log.tsv").write_text(text)
+    out, _ = askew_logs("log.tsv")
+    assert "of these, 6 add terms of several groups; they belong to none" in out
+    # Of the six events for one group none is for women.
+    assert "0 [0,39]" in out
+    found = json.loads(askew_logs("log.tsv", "--json")[0])["tables"]["topics"][0]
+    assert (found["n"], found["share_female"], found["share_male"]) == (12, 0.0, 1.0)
+
+
+def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_demo):
     out, err = askew_logs("--demo")
     assert "planted effects within their 95% intervals:" in out
     assert "made up (seed 0)" in err
@@ -141,7 +194,13 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, monkeypat
         (["--demo", "--min-users", "0"], "--min-users"),
         (["--demo", "--min-events", "0"], "--min-events"),
         (["--demo", "--lexicon", "nobody"], "unknown lexicon"),
-        (["--demo", "--vectors", "absent.npy", "--topics", "none", "--page-lexicon", "nobody"], "unknown lexicon"),
+        (["--demo", "--topics", "none", "--page-lexicon", "nobody"], "unknown lexicon"),
+        (["--demo", "--vectors", "absent.npy"], "--demo: the made-up log has its own vectors"),
+        (["--demo", "--columns", "user=a"], "--demo: the made-up log has its own"),
+        (["--demo", "--lexicon", PLACES], "--demo: the made-up log adds terms for female and male"),
+        (["--demo", "--threads", "0"], "--threads: expected a number from 1 on, found 0"),
+        (["--demo", "--threads", "-1"], "--threads: expected a number from 1 on, found -1"),
+        (["--demo", "--review", "nowhere/terms.tsv"], "--review nowhere/terms.tsv: there is no folder nowhere"),
     ],
 )
 def test_mistakes_are_one_line(askew_logs, words, message):

@@ -232,6 +232,8 @@ def test_the_funnel_keeps_queries_that_are_clearly_not_even():
     assert table["p"].to_list() == [pytest.approx(2 / 64), pytest.approx(1.0)]
     kept = funnel_table(table.with_columns(genderedness=pl.Series([0.6, 0.6])))
     assert kept["original"].to_list() == ["nurse"]
+    # 0 of 6: Wilson's interval goes up to z^2 / (6 + z^2).
+    assert kept.select("share", "low", "high").row(0) == (0.0, 0.0, pytest.approx(3.8415 / 9.8415, abs=1e-4))
     assert funnel_table(table.with_columns(genderedness=pl.Series([0.05, 0.6]))).height == 0
 
 
@@ -284,6 +286,28 @@ def test_a_review_grows_the_lexicon_and_keeps_what_was_decided(tmp_path):
     assert [one.decision for one in review_rows(candidates, decided)] == ["young", "no"]
     assert grown(load_lexicon("gsqr2023"), [Decision("x", "no")]) is not None
     assert grown(load_lexicon("gsqr2023"), [Decision("x", "no")]).name == "gsqr2023"
+
+
+@pytest.mark.parametrize("word", ["no", "No", "NO", "-", "n"])
+def test_a_refusal_may_be_written_in_several_ways(word):
+    assert grown(load_lexicon("gsqr2023"), [Decision("x", word)]).name == "gsqr2023"
+
+
+@pytest.mark.parametrize("group", ["all", "several"])
+def test_groups_may_not_be_called_as_the_tables_call_their_own_rows(group):
+    with pytest.raises(ConfigError, match=f"{group!r} means something else"):
+        build_vocabulary(Lexicon("x", {group: ("a",)}))
+
+
+def test_groups_called_low_and_high_are_correlated_as_any_other(analysed):
+    lexicon = Lexicon("income", {"low": ("poor",), "high": ("rich",), "middle": ("average",)})
+    rows = columns(*(
+        event(f"u{i}", f"boots {word}", topic=[topic, topic])
+        for i, (word, topic) in enumerate([("poor", "a"), ("rich", "b"), ("poor", "c"), ("average", "d")])
+    ))  # fmt: skip
+    table = analysed(rows, lexicon=lexicon).tables["topic_correlations"]
+    assert sorted(set(table["one"]) | set(table["two"])) == ["rate", "share_high", "share_low", "share_middle"]
+    assert "p_holm" in table.columns
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.core.shares import wilson
 from askew.logs.definition import DATA
 from askew.logs.numbers import (
     average_ranks,
@@ -20,7 +21,6 @@ from askew.logs.numbers import (
     share,
     spearman,
     student_p,
-    wilson,
 )
 from askew.logs.topics import topic_correlations
 
@@ -35,7 +35,7 @@ def test_the_correlation_of_the_paper_comes_out_of_its_table():
 
 def test_the_same_correlation_comes_out_of_the_topic_table_of_a_log():
     topics = TABLE_1.filter(pl.col("topic") != "all topics").rename({"woman": "share_female"})
-    found = topic_correlations(topics).filter(one="rate", two="recommended").to_dicts()[0]
+    found = topic_correlations(topics, ("female", "male")).filter(one="rate", two="recommended").to_dicts()[0]
     assert (round(found["rho"], 3), round(found["p"], 3)) == (0.586, 0.003)
 
 
@@ -68,6 +68,14 @@ def test_columns_that_agree_wholly_have_the_chance_of_one_order_among_all():
     assert math.isnan(found.low)
 
 
+def test_ties_make_a_whole_agreement_more_likely():
+    # Of 24 orders of (0, 0, 0, 1) six put the 1 last, and none turns the agreement round.
+    assert spearman([0, 0, 0, 1], [5, 5, 5, 9]).p == pytest.approx(6 / 24)
+    # (0, 0, 1, 1): four orders agree wholly and four disagree wholly.
+    assert spearman([0, 0, 1, 1], [2, 2, 7, 7]).p == pytest.approx(8 / 24)
+    assert spearman([0, 0, 1, 1], [7, 7, 2, 2]).p == pytest.approx(8 / 24)
+
+
 def test_student_and_beta_have_their_known_values():
     # With one degree of freedom t is Cauchy's: beyond 1 lies one half. I_x(1, b) is 1 - (1 - x)^b.
     assert student_p(1.0, 1) == pytest.approx(0.5)
@@ -89,10 +97,12 @@ def test_the_coin_test_is_the_sum_of_the_binomial_law(counts):
     assert coin_p([hits], [n]) == pytest.approx(exact, rel=1e-9)
 
 
-def test_wilsons_interval_has_its_published_values():
-    # 1 of 10, as in Agresti and Coull (1998).
-    assert wilson(0.1, 10) == pytest.approx((0.0179, 0.4042), abs=1e-4)
-    assert wilson(0.0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
+def test_a_share_of_events_of_different_users_has_wilsons_interval():
+    # The spread between ten users is known from nine of them: nine events are what ten are worth.
+    found = share(np.arange(10) == 0, np.arange(10))
+    assert (found.low, found.high) == pytest.approx(wilson(0.9, 9))
+    none = share(np.zeros(10, bool), np.arange(10))
+    assert (none.low, none.high) == pytest.approx(wilson(0, 10))
 
 
 def test_events_of_one_user_are_worth_one_when_they_are_all_alike():
@@ -107,7 +117,7 @@ def test_events_are_never_worth_more_than_they_are():
     # Each user once for and once against: less spread than chance, and still no more than n events.
     users = np.repeat(np.arange(50), 2)
     assert effective(0.5, 100, 0.0, 50) == 100
-    assert share(np.tile([True, False], 50), users).low == pytest.approx(wilson(0.5, 100)[0])
+    assert share(np.tile([True, False], 50), users).low == pytest.approx(wilson(50, 100)[0])
 
 
 def test_nothing_is_said_of_no_events():

@@ -1,6 +1,7 @@
 """Made-up logs: the same seed makes the same log, and what is planted in one is found in it."""
 
 import dataclasses
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
@@ -41,6 +42,16 @@ def test_intervals_hold_what_was_planted_about_as_often_as_they_say(reports):
     together = pl.concat(reports.values())
     assert together.height == 6 * 131
     assert 0.92 <= together["within"].mean() <= 0.99
+
+
+def test_no_planted_effect_of_any_log_lies_further_off_than_so_many_intervals_allow(reports):
+    together = pl.concat(reports.values())
+    # Bonferroni: intervals wide enough that all of them hold together with 95%.
+    wider = NormalDist().inv_cdf(1 - 0.025 / together.height) / NormalDist().inv_cdf(0.975)
+    planted, found = pl.col("planted"), pl.col("found")
+    above = planted <= found + wider * (pl.col("high") - found)
+    below = planted >= found - wider * (found - pl.col("low"))
+    assert together.filter(~(above & below)).rows() == []
 
 
 def test_an_effect_of_another_size_is_not_within_the_interval(reports):

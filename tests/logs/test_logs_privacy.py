@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 from askew.core.errors import ConfigError
+from askew.core.lexicon import Lexicon
+from askew.logs.discovery import Decision, read_review, review_text
 from askew.logs.planted import Planted
 from askew.logs.privacy import NAME, RARE, SPECULATION, Privacy
 from askew.logs.synthetic import SyntheticLog, write_log
@@ -119,3 +121,80 @@ def test_a_query_that_looks_like_a_formula_or_like_markup_stays_text(tmp_path):
     page = (out / "report.html").read_text()
     assert "<script" not in page
     assert "x&lt;script&gt;alert(1)&lt;/script" in page
+
+
+def test_a_name_is_found_however_it_is_joined_to_other_words():
+    texts = ["mary-ann boots", "mary/john", "@mary", "mary_smith", "o'paul", "mary's-boots", "marymount", "t-shirt"]
+    reasons = Privacy(1).reasons(pl.Series(texts), pl.Series([9] * len(texts)))
+    assert reasons.to_list() == [NAME] * 6 + [None, None]
+
+
+def people(queries, **more):
+    """Six users who each ask all of these queries, one after the other."""
+    users = [f"u{i}" for i in range(6) for _ in queries]
+    rows = {"user": users, "time": [10 * i for i in range(len(users))], "query": list(queries) * 6}
+    return rows | {name: list(values) * 6 for name, values in more.items()}
+
+
+def test_a_query_is_withheld_when_it_speculates_only_with_what_was_added(analysed):
+    report = analysed(people(["zaphod male or", "zaphod male or female", "golf", "golf women"]), min_users=5)
+    assert report.tables["queries"]["original"].to_list() == ["golf"]
+    assert report.tables["withheld"].filter(what="queries", reason=SPECULATION)["n"].to_list() == [1]
+
+
+def test_names_in_topics_of_the_log_are_not_shown(analysed):
+    report = analysed(people(["boots", "boots men"], topic=["about john", "about john"]), min_users=5)
+    assert "john" not in json.dumps(report.to_dict())
+    assert report.tables["topics"]["topic"].to_list() == ["(not shown)"]
+    assert report.tables["withheld"].filter(what="topics", reason=NAME)["n"].to_list() == [1]
+
+
+def test_words_that_a_prefix_of_the_lexicon_lets_in_are_shown_only_where_they_may_be(analysed):
+    lexicon = Lexicon("x", {"m": ("ma*",), "z": ("zz",)})
+    rows = people(["boots", "boots mary", "golf", "golf mature"])
+    rows = {name: [*values, *some] for (name, values), some in zip(
+        rows.items(), (["once", "once"], [900, 910], ["boots", "boots magenta"]), strict=True
+    )}  # fmt: skip
+    report = analysed(rows, lexicon=lexicon, min_users=5)
+    assert report.tables["blocks"]["block"].to_list() == ["mature"]
+    counted = report.tables["withheld"].filter(what="blocks")
+    assert dict(counted.select("reason", "n").iter_rows()) == {NAME: 1, RARE: 1}
+
+
+def test_sites_that_are_not_shown_are_counted(analysed):
+    pages = ["http://a.example", "http://b.example"]
+    rows = people(["boots", "boots men"], results=[pages, pages[:1]])
+    rows = {name: [*values, *some] for (name, values), some in zip(
+        rows.items(), (["once"] * 2, [900, 910], ["boots", "boots men"], [["http://c.example"]] * 2), strict=True
+    )}  # fmt: skip
+    report = analysed(rows, min_users=5, min_events=1)
+    assert sorted(report.tables["sites"]["site"]) == ["a.example", "b.example"]
+    assert report.tables["withheld"].filter(what="sites").rows() == [("sites", "few users or events", 1)]
+
+
+def test_where_sessions_stand_for_users_this_is_said(tmp_path):
+    session = '<session num="{0}"><interaction starttime="1"><query>boots</query></interaction></session>'
+    path = tmp_path / "s.xml"
+    path.write_text("<t>" + "".join(session.format(i) for i in range(3)) + "</t>")
+    notes = analyse_log([path], "trec-session", LogSettings()).notes
+    assert any("names no user counts as a user" in note and "--min-users" in note for note in notes)
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
+def test_no_cell_of_a_written_table_is_a_formula(analysed, tmp_path, mark):
+    query = f"{mark}cmd;{mark}x"
+    rows = people([query, f"{query} men", query, f"{query} {mark}kids"])
+    report = analysed(rows, review=tmp_path / "review.tsv")
+    write_tables(report, tmp_path / "out")
+    write_review(report, tmp_path / "review.tsv")
+    table = (tmp_path / "out" / "tables" / "queries.csv").read_text()
+    assert f'"\'{query}"' in table
+    lines = (tmp_path / "review.tsv").read_text().splitlines()
+    assert any(line.startswith(f"'{mark}kids\t") for line in lines)
+    assert not any(cell.startswith(mark) for line in lines for cell in line.split("\t"))
+
+
+def test_a_keyphrase_that_looks_like_a_formula_can_be_decided_on(tmp_path):
+    path = tmp_path / "review.tsv"
+    path.write_text(review_text([Decision("=kids", "young"), Decision("-teens", "")]))
+    assert [(one.keyphrase, one.decision) for one in read_review(path)] == [("=kids", "young"), ("-teens", "")]

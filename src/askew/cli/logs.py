@@ -60,11 +60,12 @@ def command(
     """
     from askew.cli.render import Waiting, note, say_json
     from askew.stages.logs.analyse import LogSettings, analyse_log
-    from askew.stages.logs.writing import check_out, write_review, write_tables
+    from askew.stages.logs.writing import check_out, check_review, write_review, write_tables
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
     check_out(out)
+    check_review(review)
     settings = LogSettings(
         columns=read_columns(columns), lexicon=lexicon or "gsqr2023", gap_minutes=gap, topics=topics, vectors=vectors,
         direction=direction, pairs=pairs, page_lexicon=page_lexicon, min_users=min_users, min_events=min_events,
@@ -128,10 +129,9 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         _frequency, _groups, _entries, _ranks, _kinds, _sites, _topics, _genderedness, _keyphrases, _planted,
     ):  # fmt: skip
         printer(report)
-    withheld = report.tables.get("withheld")
-    if withheld is not None and withheld.height:
-        told = ", ".join(f"{row['what']}: {row['reason']} {row['n']:,}" for row in withheld.iter_rows(named=True))
-        say(f"not shown; {told}")
+    for (what,), rows in report.tables["withheld"].group_by("what", maintain_order=True):
+        told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
+        say(f"{what} not shown: {told}")
     if review is not None:
         say(f"decide in {review}: a group or no in the last column; then run this again")
     if out is not None:
@@ -180,11 +180,16 @@ def _picked(table: pl.DataFrame | None, **where: str) -> dict[str, Any] | None:
 def _groups(report: LogReport) -> None:
     if "groups" not in report.tables:
         return
+    from askew.cli.render import say
+
     labels = ["all", *report.groups]
     shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
     cells = ["" if name == "all" else _percent(shares[name], between="\n") for name in labels]
     columns = [("share [95%]", cells), *_behaviour(report, [(name, "all") for name in labels])]
     _table("reformulations for a group", "group", labels, columns)
+    several = shares["several"]["hits"]
+    if several:
+        say(f"of these, {several:,} add terms of several groups; they belong to none")
 
 
 def _entries(report: LogReport) -> None:
@@ -255,20 +260,25 @@ def _topics(report: LogReport) -> None:
     rows = table.to_dicts()
     columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
     if "recommended" in table.columns:
-        columns.append(("% rec.", [_short(row["recommended"]) for row in rows]))
+        columns.append(("% rec.\n[95%]", [_short(row, "recommended") for row in rows]))
     # Of two groups one share tells both.
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
-    columns += [(f"% {group}", [_short(row[f"share_{group}"]) for row in rows]) for group in named]
+    columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(
         "topics of the original query; rate 1 is the log's average", "topic", [row["topic"] for row in rows], columns
     )
     for row in report.tables["topic_correlations"].to_dicts():
         if row["one"] == "rate" and row["two"] == "recommended" and row["rho"] is not None:
-            say(f"Spearman of rate and % recommended: {row['rho']:.3f}, p {p_value(row['p'])}, n {row['n']}")
+            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
+            say(f"Spearman of rate and % recommended: {told}")
 
 
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.0f}%"
+def _short(row: dict[str, Any], name: str) -> str:
+    """A share and its interval in few letters: there are many in a table of topics."""
+    if row[name] is None:
+        return "-"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
 
 
 def _genderedness(report: LogReport) -> None:

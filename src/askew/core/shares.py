@@ -8,7 +8,7 @@ from statistics import NormalDist
 from askew.core.errors import ConfigError
 
 
-def wilson(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(count: float, n: float, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of a share (1927); it stays within 0 and 1. Of nothing there is none: nan."""
     if not 0 <= count <= n:
         raise ConfigError(f"share: expected a count from 0 to n, found {count} of {n}")

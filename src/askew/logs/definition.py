@@ -30,7 +30,7 @@ from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
 
 DATA = Path(__file__).parent.parent / "data" / "logs"
-SEVERAL = "several"
+ALL, SEVERAL = "all", "several"
 MOST_GROUPS = 62
 MOST_WORDS = 64
 STRIPPED = "\"'`()[]{}<>,.;:!?"
@@ -80,6 +80,10 @@ class Vocabulary:
 
 def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> Vocabulary:
     """A lexicon, and the prepositions that may stand beside its terms (the published 16 unless others are given)."""
+    if taken := [group for group in lexicon.groups if group in (ALL, SEVERAL)]:
+        raise ConfigError(
+            f"lexicon {lexicon.name!r}: a group called {taken[0]!r} means something else in the tables; rename it"
+        )
     masks: dict[str, int] = {}
     prefixes: dict[str, int] = {}
     for number, words in enumerate(lexicon.groups.values()):

@@ -8,6 +8,7 @@ Any other: the first line names the columns. Quotes mean nothing special.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName, place
 from askew.logs.columns import canonical_queries, drop_without_terms, short_lists, text_array
 from askew.logs.events import Batch, Rejected, entry_code, shape
 from askew.logs.hashing import hash_all
+from askew.logs.lines import count_lines, few_lines
 from askew.logs.scan import (
     BLANK,
     COLUMNS,
@@ -41,6 +43,7 @@ NEEDED = ("time", "query")
 
 _REASONS = {COLUMNS: "wrong number of columns", NUL: "NUL byte", NOT_UTF8: "not UTF-8", BLANK: "blank line"}
 _HEADER_REPEATED = "header line again"
+_MOST_LINES = 1 << 19
 
 
 class DelimitedLog:
@@ -48,9 +51,10 @@ class DelimitedLog:
 
     def __init__(
         self, blocks: Iterable[tuple[int, bytes]], key: Any, where: str, columns: Mapping[str, str] | None = None,
-        aol: bool = False,
+        aol: bool = False, most_lines: int = _MOST_LINES,
     ) -> None:  # fmt: skip
         self._blocks, self._key, self.where, self._aol = iter(blocks), key, where, aol
+        self._most_lines = most_lines
         self._asked = dict(columns or {})
         self._first = next(self._blocks, None)
         self._header = b""
@@ -88,14 +92,13 @@ class DelimitedLog:
         if self._header:
             cut = block.find(b"\n") + 1 or len(block)
             line, block = line + 1, block[cut:]
-        if block:
-            yield line, block
-        yield from self._blocks
+        for first, text in chain([(line, block)] if block else [], self._blocks):
+            yield from few_lines(first, text, self._most_lines)
 
     def parse(self, block: tuple[int, bytes]) -> Batch:
         """The rows of some lines."""
         first, text = block
-        lines = text.count(b"\n") + (not text.endswith(b"\n"))
+        lines = count_lines(text) + (not text.endswith(b"\n"))
         ended = text if text.endswith(b"\n") else text + b"\n"
         data = np.zeros(len(ended) + READ_AHEAD, np.uint8)
         data[: len(ended)] = np.frombuffer(ended, np.uint8)

@@ -25,7 +25,9 @@ from askew.core.lexicon import Lexicon
 from askew.logs.definition import canonical
 
 COLUMNS = ("keyphrase", "score", "n", "users", "decision")
-REFUSED = "no"
+# A cell that begins so would be a formula to a program for spreadsheets; after an apostrophe it is text.
+FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
+_REFUSED = frozenset({"no", "n", "-"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
     """The lexicon with the keyphrases that a person put into a group; a group that is new is added."""
     groups = {group: list(terms) for group, terms in lexicon.groups.items()}
     for one in decisions:
-        if one.decision and one.decision != REFUSED and one.keyphrase:
+        if one.decision and one.decision.casefold() not in _REFUSED and one.keyphrase:
             groups.setdefault(one.decision, []).append(one.keyphrase)
     if {group: len(terms) for group, terms in groups.items()} == {g: len(t) for g, t in lexicon.groups.items()}:
         return lexicon
@@ -132,7 +134,9 @@ def review_rows(candidates: pl.DataFrame, decisions: Sequence[Decision], most: i
 
 
 def review_text(rows: Sequence[Decision]) -> str:
-    """The file as text. Keyphrases are canonical queries: there is no TAB and no line feed in them."""
+    """The file as text. Keyphrases are canonical queries: no TAB, no line feed and no apostrophe begins them."""
     lines = ["\t".join(COLUMNS)]
-    lines += ["\t".join([one.keyphrase, one.score, one.n, one.users, one.decision]) for one in rows]
+    for one in rows:
+        phrase = f"'{one.keyphrase}" if one.keyphrase.startswith(tuple(FORMULA)) else one.keyphrase
+        lines.append("\t".join([phrase, one.score, one.n, one.users, one.decision]))
     return "\n".join(lines) + "\n"

@@ -19,6 +19,7 @@ from askew.logs.events import ENTRIES
 from askew.logs.numbers import Estimate, ratio, ratio_of, share
 
 CHANGES = ("absent", "lower", "same", "higher")
+MOVES_SHOWN = 10
 # Texts in, how often each group is named out.
 CountMentions = Callable[[pa.Array], Any]
 
@@ -207,7 +208,7 @@ def rank_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
 
-def move_table(events: pl.DataFrame, deepest: int = 10) -> pl.DataFrame:
+def move_table(events: pl.DataFrame, deepest: int = MOVES_SHOWN) -> pl.DataFrame:
     """How many clicked results went from which rank (0: absent) to which, down to a depth."""
     known = events.filter(pl.col("change").is_not_null() & (pl.col("new_rank") <= deepest))
     known = known.with_columns(old_rank=pl.when(pl.col("old_rank") > deepest).then(0).otherwise(pl.col("old_rank")))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import DataError, UnknownName
+from askew.core.shares import wilson
 from askew.logs.definition import DATA
 from askew.logs.numbers import coin_p, spearman
 
@@ -144,4 +145,7 @@ def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.Data
 
 def funnel_table(queries: pl.DataFrame) -> pl.DataFrame:
     """Queries that are clearly not even in what is added nor in their words: the points of the funnel."""
-    return queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("genderedness").abs() > NEAR_ZERO))
+    kept = queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("genderedness").abs() > NEAR_ZERO))
+    ends = [wilson(hits, n) for hits, n in kept.select("hits", "n").iter_rows()]
+    sides = {side: pl.Series([end[i] for end in ends], dtype=pl.Float64) for i, side in enumerate(("low", "high"))}
+    return kept.with_columns(**sides)

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.shares import wilson
+
 Floats = npt.NDArray[np.float64]
-_Z = 1.959963984540054
+Z = 1.959963984540054
 _TINY = 1e-300
 _NEAR = 1e-14
 _LEAST_FOR_MEDIAN = 6
@@ -47,7 +49,8 @@ def share(hits: Any, users: Any) -> Estimate:
 
 def share_of(p: float, n: int, squares: float, users: int) -> Estimate:
     """A share from what is left of its events: their number, and the sum over users of squared distances from it."""
-    low, high = wilson(p, effective(p, n, squares, users))
+    worth = effective(p, n, squares, users)
+    low, high = wilson(p * worth, worth)  # what events are worth need not be a whole number
     return Estimate(p, low, high, n)
 
 
@@ -60,13 +63,6 @@ def effective(p: float, n: int, squares: float, users: int) -> float:
         # All alike: nothing is known of how alike a user's events are, so a user counts once.
         return float(users)
     return n / max(1.0, squares * users / (users - 1) / plain)
-
-
-def wilson(p: float, n: float) -> tuple[float, float]:
-    """Wilson's interval (1927) of a share p of n."""
-    centre = (p + _Z * _Z / (2 * n)) / (1 + _Z * _Z / n)
-    half = _Z / (1 + _Z * _Z / n) * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n))
-    return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))
 
 
 def median(values: Any, users: Any) -> Estimate:
@@ -96,7 +92,7 @@ def mean(values: Any, users: Any) -> Estimate:
         return NOTHING
     m = float(x.mean())
     spread = _spread(np.bincount(users, weights=x - m), users)
-    half = _Z * math.sqrt(spread) / len(x) if math.isfinite(spread) else math.nan
+    half = Z * math.sqrt(spread) / len(x) if math.isfinite(spread) else math.nan
     return Estimate(m, m - half, m + half, len(x))
 
 
@@ -113,7 +109,7 @@ def ratio_of(value: float, variance: float, n: int) -> Estimate:
     """A ratio whose logarithm has this variance; one user alone tells nothing of it."""
     if not math.isfinite(variance):
         return Estimate(value, math.nan, math.nan, n)
-    half = _Z * math.sqrt(variance)
+    half = Z * math.sqrt(variance)
     return Estimate(value, value * math.exp(-half), value * math.exp(half), n)
 
 
@@ -142,13 +138,20 @@ def spearman(x: Any, y: Any) -> Correlation:
         return Correlation(math.nan, math.nan, math.nan, math.nan, n)
     rho = float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
     if abs(rho) > 1 - _NEAR:
-        # Of all orders of a column only one agrees so well and one disagrees so; t would be infinite.
-        chance = min(1.0, math.exp(math.log(2) - math.lgamma(n + 1)))
-        return Correlation(math.copysign(1.0, rho), math.nan, math.nan, chance, n)
+        # Student's t would be infinite.
+        return Correlation(math.copysign(1.0, rho), math.nan, math.nan, _whole_agreement(a), n)
     p = student_p(rho * math.sqrt((n - 2) / (1 - rho * rho)), n - 2)
-    half = _Z * math.sqrt((1 + rho * rho / 2) / (n - 3)) if n > 3 else math.inf
+    half = Z * math.sqrt((1 + rho * rho / 2) / (n - 3)) if n > 3 else math.inf
     z = math.atanh(rho)
     return Correlation(rho, math.tanh(z - half), math.tanh(z + half), p, n)
+
+
+def _whole_agreement(ranks: Floats) -> float:
+    """The chance that a column in any order agrees, or disagrees, wholly with these ranks; equal values may swap."""
+    n = len(ranks)
+    ties = sum(math.lgamma(count + 1) for count in np.unique(ranks, return_counts=True)[1].tolist())
+    even = np.array_equal(np.sort(ranks), np.sort(n + 1 - ranks))
+    return min(1.0, (2 if even else 1) * math.exp(ties - math.lgamma(n + 1)))
 
 
 def average_ranks(values: Floats) -> Floats:

@@ -37,6 +37,7 @@ class Walk:
     gap: int = DEFAULT_GAP
     topics: TopicsOf | None = None
     templates: bool = False
+    with_topics: bool = True
 
     @property
     def table(self) -> TermTable:
@@ -77,7 +78,7 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
         rows=len(order), users=int(owner.max()) + 1, sessions=sessions, searches=searches, out_of_order=late
     )
     counts.update(found.kinds(owner))
-    topics = found.topic_column(how.topics)
+    topics = found.topic_column(how.topics) if how.with_topics else None
     walked = Walked(counts, _count(topics), events=found.events(topics))
     walked.late = rows["line"].combine_chunks().take(pa.array(examples[examples >= 0])).to_pylist()
     if topics is not None and how.topics is None:
@@ -189,14 +190,18 @@ class _Found:
 
     def _first_filled(self, column: str, search: Any) -> Any:
         """The first row of each search whose list has something in it, or -1."""
-        lengths = pc.list_value_length(self.rows[column].combine_chunks()).fill_null(0)
-        return _first_filled(self.order, self.first, search, lengths.to_numpy(zero_copy_only=False))
+        return _first_filled(self.order, self.first, search, self._lengths(self.rows[column].combine_chunks()))
+
+    @staticmethod
+    def _lengths(lists: pa.Array) -> Any:
+        return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
 
     def _first_values(self, column: str, row: Any) -> pa.Array:
+        """The first value of the lists of these rows; null where a list is empty, or a row is -1."""
         lists = self.rows[column].combine_chunks()
-        return pc.list_element(lists.take(pa.array(row[row >= 0])), 0).take(
-            pa.array(np.cumsum(row >= 0) - 1, mask=row < 0)
-        )
+        there = (row >= 0) & (self._lengths(lists)[row] > 0)
+        values = pc.list_element(lists.take(pa.array(row[there])), 0)
+        return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     def templates(self, data: Any, offsets: Any, vocabulary: Vocabulary) -> pa.Table:
         """Template and keyphrase of each specialising reformulation, with the user who made it."""

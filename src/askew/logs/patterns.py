@@ -76,9 +76,9 @@ def entry_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
 
-def block_table(events: pl.DataFrame, least_users: int) -> pl.DataFrame:
-    """What was added, by how many users: blocks of terms and prepositions, which say nothing of who typed them."""
+def block_table(events: pl.DataFrame) -> pl.DataFrame:
+    """What was added, by how many users: blocks of terms and prepositions."""
     found = events.group_by("block", "group").agg(
         n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
     )
-    return found.filter(pl.col("users") >= least_users).sort("n", "block", descending=[True, False])
+    return found.sort("n", "block", descending=[True, False])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -169,15 +170,7 @@ def _normal_ranks(values: Any) -> Any:
     """The values by rank, spread as a normal law would have them."""
     order = np.empty(len(values))
     order[np.argsort(values)] = (np.arange(len(values)) + 0.5) / len(values)
-    return np.sqrt(2) * np.array([_inverse_erf(2 * p - 1) for p in order])
-
-
-def _inverse_erf(y: float) -> float:
-    low, high = -6.0, 6.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if math.erf(middle) < y else (low, middle)
-    return (low + high) / 2
+    return np.array([NormalDist().inv_cdf(p) for p in order])
 
 
 def joint(planted: Planted) -> Any:

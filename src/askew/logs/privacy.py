@@ -32,11 +32,11 @@ class Privacy:
 
     def reasons(self, texts: pl.Series, users: pl.Series) -> pl.Series:
         """Why each text is withheld; null where it may be shown. A text that few typed is looked at no further."""
-        padded = pl.col("text").fill_null("").map_batches(lambda s: " " + s + " ", return_dtype=pl.String)
-        words = pl.col("text").str.split(" ")
-        frame = pl.DataFrame({"text": texts, "users": users})
-        named = words.list.eval(pl.element().str.replace(r"'s?$", "").is_in(list(first_names()))).list.any()
-        spoken = padded.str.contains_any([f" {phrase} " for phrase in speculation()])
+        # A name counts wherever it stands between other signs: mary's, mary-ann, @mary.
+        words = pl.col("text").str.extract_all(r"[\p{L}\p{M}]+")
+        frame = pl.DataFrame({"text": texts, "users": users, "spoken": speculates(texts)})
+        named = words.list.eval(pl.element().is_in(list(first_names()))).list.any()
+        spoken = pl.col("spoken")
         return frame.select(
             pl.when(pl.col("users") < self.least_users).then(pl.lit(RARE))
             .when(named).then(pl.lit(NAME))
@@ -45,17 +45,39 @@ class Privacy:
         )["reason"]  # fmt: skip
 
     def shown(self, frame: pl.DataFrame, columns: Sequence[str], what: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The rows all of whose texts may be shown (``users`` says how many typed them), and the others counted."""
-        reasons = pl.DataFrame({name: self.reasons(frame[name], frame["users"]) for name in columns})
-        reason = reasons.select(pl.coalesce(columns).alias("reason"))["reason"]
-        counted = (
-            pl.DataFrame({"reason": reason})
-            .drop_nulls()
-            .group_by("reason")
-            .agg(n=pl.len().cast(pl.Int64))
-            .sort("reason")
-        )
-        return frame.filter(reason.is_null()), counted.select(pl.lit(what).alias("what"), "reason", "n")
+        """The rows all of whose texts may be shown, and the others counted by reason.
+
+        ``users`` says how many typed a row. Where there is a column ``guessed``, it says that a row is known to
+        speculate about a person; it is not kept.
+        """
+        rare = pl.when(frame["users"] < self.least_users).then(pl.lit(RARE))
+        reasons = [frame.select(rare.otherwise(None).alias("few"))["few"]]
+        reasons += [self.reasons(frame[name], frame["users"]).alias(name) for name in columns]
+        if "guessed" in frame.columns:
+            reasons.append(
+                frame.select(guessed=pl.when("guessed").then(pl.lit(SPECULATION)).otherwise(None))["guessed"]
+            )
+            frame = frame.drop("guessed")
+        reason = pl.DataFrame(reasons).select(pl.coalesce(pl.all()).alias("reason"))["reason"]
+        return frame.filter(reason.is_null()), self.counted(reason, what)
+
+    @staticmethod
+    def counted(reasons: pl.Series, what: str) -> pl.DataFrame:
+        """How many texts are withheld for which reason."""
+        found = pl.DataFrame({"reason": reasons}).drop_nulls().group_by("reason").agg(n=pl.len().cast(pl.Int64))
+        return found.sort("reason").select(pl.lit(what).alias("what"), pl.col("reason").cast(pl.String), "n")
+
+    @staticmethod
+    def left_out(n: int, what: str, reason: str) -> pl.DataFrame:
+        """The same for texts that were counted elsewhere."""
+        table = pl.DataFrame({"what": [what], "reason": [reason], "n": [n]})
+        return table.filter(pl.col("n") > 0)
+
+
+def speculates(texts: pl.Series) -> pl.Series:
+    """Whether a phrase about who a person is stands in each text."""
+    padded = pl.DataFrame({"text": texts}).select(pl.format(" {} ", pl.col("text").fill_null("")).alias("text"))
+    return padded["text"].str.contains_any([f" {phrase} " for phrase in speculation()])
 
 
 @lru_cache(maxsize=1)

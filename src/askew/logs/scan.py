@@ -15,8 +15,11 @@ READ_AHEAD = 64
 
 _TAB, _LINE, _RETURN, _BLANK_BYTE = 9, 10, 13, 32
 _DAY = 86_400_000
+_DATE = 10
 # A whole number of this size or more is milliseconds, a smaller one seconds: seconds reach it in the year 5138.
 _MILLISECONDS_FROM = 100_000_000_000
+# The year 10000: what is larger counts microseconds or less, or is no time.
+TOO_LATE = 253_402_300_800_000
 
 
 def _special(builder: Any, block: Any) -> Any:
@@ -185,25 +188,30 @@ def _zone(data: Any, at: int, end: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def parse_time(data: Any, start: int, end: int) -> Any:
-    """Milliseconds since 1970, and whether the text is a time."""
+def _date(data: Any, start: int, end: int) -> Any:
+    """Milliseconds from 1970 to the day, whether the text begins as a date does, and whether there is such a day."""
     year, month, day = _digits(data, start, 4, end), _digits(data, start + 5, 2, end), _digits(data, start + 8, 2, end)
     if year < 0 or month < 0 or day < 0 or data[start + 4] != 45 or data[start + 7] != 45:
-        return _number_of_seconds(data, start, end)
-    hour, minute = _digits(data, start + 11, 2, end), _digits(data, start + 14, 2, end)
-    second = _digits(data, start + 17, 2, end)
-    if hour < 0 or minute < 0 or second < 0 or data[start + 13] != 58 or data[start + 16] != 58:
-        return 0, False
-    if (data[start + 10] != 32 and data[start + 10] != 84) or hour > 23 or minute > 59 or second > 60:
-        return 0, False
+        return 0, False, False
     if month < 1 or month > 12 or day < 1 or day > _month_length(year, month):
+        return 0, True, False
+    return _days(year, month, day) * _DAY, True, True
+
+
+@njit(nogil=True, cache=True)
+def _clock(data: Any, start: int, end: int, date: int) -> Any:
+    """The time of day after a date that ends at ``start``: milliseconds since 1970, and whether it is a time."""
+    hour, minute = _digits(data, start + 1, 2, end), _digits(data, start + 4, 2, end)
+    second = _digits(data, start + 7, 2, end)
+    if hour < 0 or minute < 0 or second < 0 or data[start + 3] != 58 or data[start + 6] != 58:
         return 0, False
-    at, part = start + 19, 0
+    if (data[start] != 32 and data[start] != 84) or hour > 23 or minute > 59 or second > 60:
+        return 0, False
+    at, part = start + 9, 0
     if at < end and data[at] == 46:
         part, at = _fraction(data, at + 1, end)
     offset, good = _zone(data, at, end)
-    time = _days(year, month, day) * _DAY + ((hour * 60 + minute) * 60 + second) * 1000 + part - offset
-    return time, good and part >= 0
+    return date + ((hour * 60 + minute) * 60 + second) * 1000 + part - offset, good and part >= 0
 
 
 @njit(nogil=True, cache=True)
@@ -217,7 +225,7 @@ def _number_of_seconds(data: Any, start: int, end: int) -> Any:
     if at == start:
         return 0, False
     if at == end:
-        return (value if value >= _MILLISECONDS_FROM else value * 1000), True
+        return (value if value >= _MILLISECONDS_FROM else value * 1000), value < TOO_LATE
     if data[at] != 46 or value >= _MILLISECONDS_FROM:
         return 0, False
     part, at = _fraction(data, at + 1, end)
@@ -226,14 +234,34 @@ def _number_of_seconds(data: Any, start: int, end: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def parse_times(data: Any, starts: Any, ends: Any, times: Any, good: Any) -> None:
-    """The time of each row, and whether it is one. Blanks around it do not matter."""
+    """The time of each row, and whether it is one. Blanks around it do not matter.
+
+    Rows that follow each other are often of the same day: a date that stands in the row before is not read again.
+    """
+    before, date, written, there = -1, 0, False, False
     for row in range(len(starts)):
         start, end = starts[row], ends[row]
         while start < end and data[start] == _BLANK_BYTE:
             start += 1
         while end > start and data[end - 1] == _BLANK_BYTE:
             end -= 1
-        times[row], good[row] = parse_time(data, start, end)
+        if before < 0 or end - start < _DATE or not _same_date(data, before, start):
+            before = start if end - start >= _DATE else -1
+            date, written, there = _date(data, start, end)
+        if not written:
+            times[row], good[row] = _number_of_seconds(data, start, end)
+        elif there:
+            times[row], good[row] = _clock(data, start + _DATE, end, date)
+        else:
+            times[row], good[row] = 0, False
+
+
+@njit(nogil=True, cache=True)
+def _same_date(data: Any, one: int, two: int) -> bool:
+    for i in range(_DATE):  # noqa: SIM110 - the compiler wants a plain loop
+        if data[one + i] != data[two + i]:
+            return False
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -286,31 +314,23 @@ def write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
     for row in range(len(starts)):
         begin, here, stop = at, starts[row], ends[row]
         while here < stop:
-            while here < stop and (data[here] <= _BLANK_BYTE or data[here] == 127):
+            # Marks at the beginning are left away, then all is written; marks at the end are taken back.
+            while here < stop and (stripped[data[here]] or data[here] <= _BLANK_BYTE or data[here] == 127):
                 here += 1
-            first = here
+            mark, said = at, False
+            if at > begin:
+                out[at] = _BLANK_BYTE
+                at += 1
+            first = at
             while here < stop and data[here] > _BLANK_BYTE and data[here] != 127:
+                byte = data[here]
+                byte += 32 if 65 <= byte <= 90 else 0
+                said |= 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
+                out[at] = byte
+                at += 1
                 here += 1
-            at = _write_term(data, first, here, stripped, out, begin, at)
+            while at > first and stripped[out[at - 1]]:
+                at -= 1
+            at = at if said else mark
         offsets[row + 1] = at
     return out[:at], offsets
-
-
-@njit(nogil=True, cache=True)
-def _write_term(data: Any, first: int, last: int, stripped: Any, out: Any, begin: int, at: int) -> int:
-    while first < last and stripped[data[first]]:
-        first += 1
-    while last > first and stripped[data[last - 1]]:
-        last -= 1
-    said, mark = False, at
-    if first < last and at > begin:
-        out[at] = _BLANK_BYTE
-        at += 1
-    for i in range(first, last):
-        byte = data[i]
-        if 65 <= byte <= 90:
-            byte += 32
-        said |= 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
-        out[at] = byte
-        at += 1
-    return at if said else mark

@@ -21,7 +21,10 @@ from askew.logs.walk import group_rows
 _PART_BYTES = 48 << 20
 _MOST_PARTS = 512
 _IN_MEMORY = 192 << 20
+_TOO_LARGE = 4
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+# A part is cut by another multiplier than the one that put its users together.
+_MIX_AGAIN = np.uint64(0xC2B2AE3D27D4EB4F)
 _TOP = np.uint64(40)
 
 
@@ -31,10 +34,10 @@ class Parts:
     def __init__(self, expected_bytes: int, folder: Path | None = None, in_memory: int | None = None) -> None:
         self.count = min(_MOST_PARTS, max(1, -(-expected_bytes // _PART_BYTES)))
         self.spilled = False
-        self._wanted, self._held = folder, 0
+        self._wanted, self._held, self._next = folder, 0, self.count
         self._in_memory = _IN_MEMORY if in_memory is None else in_memory
         self._tables: list[list[pa.Table]] = [[] for _ in range(self.count)]
-        self._writers: list[Any] = []
+        self._files: dict[int, tuple[Any, Any]] = {}
         self._stack = ExitStack()
         self._folder = Path()
 
@@ -48,17 +51,7 @@ class Parts:
 
     def split(self, table: pa.Table) -> list[tuple[int, pa.Table]]:
         """The table by parts. Nothing is kept: several threads may do this at once."""
-        if self.count == 1 or not table.num_rows:
-            return [(0, table)] if table.num_rows else []
-        part = (table["user"].combine_chunks().to_numpy() * _MIX >> _TOP) % np.uint64(self.count)
-        order, starts = group_rows(part)
-        sorted_rows = table.take(pa.array(order))
-        bounds = starts.tolist()
-        numbers = part[order[starts[:-1]]].tolist()
-        return [
-            (int(number), sorted_rows.slice(a, b - a))
-            for number, a, b in zip(numbers, bounds[:-1], bounds[1:], strict=True)
-        ]
+        return _by_user(table, self.count, _MIX) if table.num_rows else []
 
     def add(self, split: list[tuple[int, pa.Table]]) -> None:
         """Keep what ``split`` gave."""
@@ -75,29 +68,71 @@ class Parts:
         self.spilled = True
         wanted = None if self._wanted is None else str(self._wanted)
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="askew-logs-", dir=wanted)))
-        self._writers = [None] * self.count
         for number, tables in enumerate(self._tables):
             for table in tables:
                 self._write(number, table)
         self._tables = []
 
     def _write(self, number: int, table: pa.Table) -> None:
-        if self._writers[number] is None:
-            sink = self._stack.enter_context(pa.OSFile(str(self._folder / f"{number}.arrow"), "wb"))
-            self._writers[number] = self._stack.enter_context(pa.ipc.new_stream(sink, table.schema))
-        self._writers[number].write_table(table)
+        if number not in self._files:
+            sink = pa.OSFile(str(self._path(number)), "wb")
+            self._stack.callback(sink.close)
+            self._files[number] = sink, pa.ipc.new_stream(sink, table.schema)
+        self._files[number][1].write_table(table)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.arrow"
+
+    def _written(self) -> list[int]:
+        """The parts that were written to; their files are whole now."""
+        written = sorted(self._files)
+        for sink, writer in self._files.values():
+            writer.close()
+            sink.close()
+        self._files = {}
+        return written
 
     def numbers(self) -> Iterator[int]:
         """The parts that have rows."""
-        for writer in filter(None, self._writers):
-            writer.close()
-        filled = self._writers if self.spilled else self._tables
-        yield from (number for number, some in enumerate(filled) if some)
+        if self.spilled:
+            for number in self._written():
+                yield from self._cut(number)
+        else:
+            yield from (number for number, some in enumerate(self._tables) if some)
+
+    def _cut(self, number: int) -> list[int]:
+        """A part as several, where far more came than was expected: a packed log may be of any length."""
+        size = self._path(number).stat().st_size
+        if size <= _TOO_LARGE * _PART_BYTES:
+            return [number]
+        first, count = self._next, min(_MOST_PARTS, -(-size // _PART_BYTES))
+        self._next += count
+        with pa.OSFile(str(self._path(number))) as source, pa.ipc.open_stream(source) as stream:
+            for batch in stream:
+                for place, table in _by_user(pa.Table.from_batches([batch]), count, _MIX_AGAIN):
+                    self._write(first + place, table)
+        self._path(number).unlink()
+        return self._written()
 
     def take(self, number: int) -> pa.Table:
         """All rows of a part, once: what was in memory is let go."""
         if self.spilled:
-            with pa.OSFile(str(self._folder / f"{number}.arrow")) as source:
+            with pa.OSFile(str(self._path(number))) as source:
                 return pa.ipc.open_stream(source).read_all().combine_chunks()
         tables, self._tables[number] = self._tables[number], []
         return pa.concat_tables(tables).combine_chunks()
+
+
+def _by_user(table: pa.Table, count: int, mix: Any) -> list[tuple[int, pa.Table]]:
+    """The rows of a table by parts; all rows of a user are in one."""
+    if count == 1:
+        return [(0, table)]
+    part = (table["user"].combine_chunks().to_numpy() * mix >> _TOP) % np.uint64(count)
+    order, starts = group_rows(part)
+    sorted_rows = table.take(pa.array(order))
+    bounds = starts.tolist()
+    numbers = part[order[starts[:-1]]].tolist()
+    return [
+        (int(number), sorted_rows.slice(a, b - a))
+        for number, a, b in zip(numbers, bounds[:-1], bounds[1:], strict=True)
+    ]

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from askew.core.errors import DataError, UnknownName, place
 from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed
 from askew.logs.events import COLUMNS, Batch, Rejected, entry_code, shape
-from askew.logs.scan import NOT_UTF8, NUL, parse_times
+from askew.logs.scan import NOT_UTF8, NUL, TOO_LATE, parse_times
 
 _FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
 _TEXTS = ("query", "topic", "click_doc", "results", "texts")
 _MILLISECONDS_FROM = 100_000_000_000
+_LARGEST_RANK = 2**31 - 1
 
 
 def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str) -> dict[str, str]:
@@ -62,11 +63,13 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> Batch:
     reject("unparseable time", ~is_time, columns["time"] if _is_text(columns["time"].type) else None)
     for name in ("user", "session"):
         if name in columns:
-            columns[name] = columns[name].cast(pa.string())
+            columns[name] = _plain(columns[name], name, where)
             reject(f"no {name}", pc.equal(pc.binary_length(columns[name].fill_null("")), 0).to_numpy(False))
     if "click_rank" in columns:
         columns["click_rank"], odd = _ranks(columns["click_rank"], where)
         reject("click rank is not a number from 1 on", odd)
+    if "entry" in columns:
+        columns["entry"] = _entries(_plain(columns["entry"], "entry", where))
     keep = pa.array(np.flatnonzero(good))
     table = _events({name: column.take(keep) for name, column in columns.items()}, times[good], key)
     return Batch(drop_without_terms(table, rejected, where), raw.num_rows, rejected)
@@ -79,9 +82,7 @@ def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
             named[name] = pa.array(hashed(columns[name], key))
     named.setdefault("user", named.get("session"))
     named["query"] = canonical_column(columns["query"])
-    if "entry" in columns:
-        named["entry"] = _entries(columns["entry"])
-    for name in ("click_rank", "click_doc", "results", "texts", "topic"):
+    for name in ("entry", "click_rank", "click_doc", "results", "texts", "topic"):
         if name in columns:
             named[name] = columns[name]
     _complete_clicks(named)
@@ -89,14 +90,23 @@ def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
 
 
 def _complete_clicks(named: dict[str, Any]) -> None:
-    """A click known by its document alone has the rank of that document on the page, or 0 where it is not there."""
-    if "click_doc" not in named or "click_rank" in named:
+    """A click known by its document alone has the rank 0: its place on the page is looked for later."""
+    if "click_doc" not in named:
         return
-    lists = named["click_doc"]
-    ranks = pa.array(np.zeros(len(lists.flatten()), np.int32))
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
-    named["click_rank"] = pa.ListArray.from_arrays(pa.array(offsets), ranks)
+    docs = _sizes(named["click_doc"])
+    ranks = named.get("click_rank", pa.array([[]] * len(docs), COLUMNS["click_rank"]))
+    known = _sizes(ranks)
+    lost = (known == 0) & (docs > 0)
+    sizes = np.where(lost, docs, known)
+    values = np.zeros(int(sizes.sum()), np.int32)
+    values[np.repeat(~lost, sizes)] = ranks.flatten().to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    named["click_rank"] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
+def _sizes(lists: pa.Array) -> Any:
+    return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int) -> str:
@@ -114,18 +124,34 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
     """A column of texts, or of lists of texts where the part is a list; a single value is a list of one."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     lists = pa.types.is_list(COLUMNS[name])
     if lists and not _is_list(column.type):
-        texts = column.cast(pa.string())
+        texts = _plain(column, name, where)
         there = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
         offsets = np.zeros(len(texts) + 1, np.int32)
         np.cumsum(there.to_numpy(zero_copy_only=False), out=offsets[1:])
         return pa.ListArray.from_arrays(pa.array(offsets), texts.filter(there))
-    if _is_list(column.type) and not lists:
-        raise DataError(f"{where}: the {name} is a list in each row; expected one text")
-    return column.cast(COLUMNS[name])
+    return _cast(column, COLUMNS[name], name, where) if lists else _plain(column, name, where)
+
+
+def _plain(column: pa.Array, name: str, where: str) -> pa.Array:
+    """A column as texts. Bytes are taken as they are: those that are not UTF-8 are looked for afterwards."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    if pa.types.is_binary(column.type):
+        return column.view(pa.string())
+    if pa.types.is_large_binary(column.type):
+        column = column.view(pa.large_string())
+    return _cast(column, pa.string(), name, where)
+
+
+def _cast(column: pa.Array, kind: pa.DataType, name: str, where: str) -> pa.Array:
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(f"{where}: expected the {name} as text in each row, found {column.type}") from None
 
 
 def _faults(column: pa.Array) -> Any:
@@ -147,11 +173,12 @@ def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
         return times, good
     there = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).fill_null(0).to_numpy(), there
+        times = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
+        return times, there & (np.abs(times) < TOO_LATE)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(f"{where}: expected times as timestamps, texts or numbers, found {kind}")
-    values = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-    there = there & np.isfinite(values) & (np.abs(values) < 1e16)
+    values = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
+    there = there & np.isfinite(values) & (np.abs(values) < TOO_LATE)
     values = np.where(there, values, 0.0)
     return np.where(np.abs(values) >= _MILLISECONDS_FROM, values, values * 1000).astype(np.int64), there
 
@@ -165,15 +192,14 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
         column = pa.ListArray.from_arrays(pa.array(offsets), column.filter(there))
     if not pa.types.is_integer(column.type.value_type):
         raise DataError(f"{where}: expected click ranks as whole numbers, found {column.type.value_type}")
-    column = column.cast(COLUMNS["click_rank"])
-    wrong = pc.less(column.flatten(), 1).fill_null(True).to_numpy(zero_copy_only=False)
+    ranks = column.flatten()
+    wrong = pc.or_(pc.less(ranks, 1), pc.greater(ranks, _LARGEST_RANK)).fill_null(True).to_numpy(zero_copy_only=False)
     odd = np.zeros(len(column), np.bool_)
     np.logical_or.at(odd, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), wrong)
-    return column, odd
+    return column.cast(COLUMNS["click_rank"], safe=False), odd
 
 
 def _entries(column: pa.Array) -> pa.Array:
-    texts = column.cast(pa.string()).fill_null("")
-    encoded = texts.dictionary_encode()
+    encoded = column.fill_null("").dictionary_encode()
     codes = pa.array([entry_code(text) for text in encoded.dictionary.to_pylist()], pa.uint8())
     return codes.take(encoded.indices)

@@ -21,8 +21,8 @@ from numba import njit
 
 from askew.core.errors import DataError
 from askew.logs.columns import bytes_of
-from askew.logs.definition import DATA, canonical
-from askew.logs.numbers import Estimate, ratio_of, share, spearman
+from askew.logs.definition import DATA, SEVERAL, canonical
+from askew.logs.numbers import Estimate, Z, ratio_of, share, spearman
 from askew.logs.termtable import build_table, find
 
 OTHER = "other"
@@ -125,8 +125,9 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
         row |= _spread("rate", _rate(events, topic, log[topic], searches))
         if "entry" in events.columns:
             row |= _spread("recommended", _known_share(here, "entry", "recommended"))
+        one = here.filter(pl.col("group") != SEVERAL)
         for group in groups:
-            row |= _spread(f"share_{group}", share((here["group"] == group).to_numpy(), here["user"].to_numpy()))
+            row |= _spread(f"share_{group}", share((one["group"] == group).to_numpy(), one["user"].to_numpy()))
         rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None).sort(
         "rate", descending=True, nulls_last=True, maintain_order=True
@@ -139,7 +140,7 @@ def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estima
     if not searches or not found.n or found.value == 0:
         high = found.high / (searches / total) if searches and found.n else float("nan")
         return Estimate(0.0 if found.n else float("nan"), 0.0 if found.n else float("nan"), high, found.n)
-    half = max(found.value - found.low, found.high - found.value) / (1.959963984540054 * found.value)
+    half = max(found.value - found.low, found.high - found.value) / (Z * found.value)
     return ratio_of(found.value / (searches / total), half**2 + 1 / searches - 1 / total, found.n)
 
 
@@ -156,12 +157,11 @@ def _spread(name: str, found: Estimate) -> dict[str, float | None]:
     return {name: plain(found.value), f"{name}_low": plain(found.low), f"{name}_high": plain(found.high)}
 
 
-def topic_correlations(table: pl.DataFrame) -> pl.DataFrame:
+def topic_correlations(table: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """Spearman between the columns of a topic table: does a topic with more reformulations have more of something?"""
-    names = [name for name in table.columns if name in ("rate", "recommended") or name.startswith("share_")]
-    names = [name for name in names if not name.endswith(("_low", "_high"))]
     # Of two groups one share tells both.
-    names = names[:-1] if sum(name.startswith("share_") for name in names) == 2 else names
+    told = groups[:1] if len(groups) == 2 else groups
+    names = [name for name in ("rate", "recommended", *(f"share_{group}" for group in told)) if name in table.columns]
     rows = []
     for number, one in enumerate(names):
         for two in names[number + 1 :]:

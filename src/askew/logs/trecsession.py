@@ -25,6 +25,7 @@ _SCHEMA = pa.schema(
     ]
 )  # fmt: skip
 _SESSIONS = 500
+_LARGEST_SESSION = 1 << 28
 
 
 class TrecSessionLog:
@@ -59,16 +60,27 @@ class TrecSessionLog:
 
     def _sessions(self) -> Iterator[Element]:
         parser: Any = XMLPullParser(events=("start", "end"))
-        root: Any = None
+        above: list[Element] = []
+        fed = 0
         try:
             for block in self._blocks:
                 parser.feed(block)
+                fed += len(block)
                 for event, element in parser.read_events():
-                    root = element if root is None else root
-                    if event == "end" and element.tag == "session":
+                    if event == "start":
+                        above.append(element)
+                        continue
+                    above.pop()
+                    if any(one.tag == "session" for one in above):
+                        continue
+                    if element.tag == "session":
                         yield element
-                        if element is not root:
-                            root.clear()
+                    if above:
+                        # What is read is let go, or a long file would fill the memory.
+                        above[-1].clear()
+                    fed = 0
+                if fed > _LARGEST_SESSION:
+                    raise DataError(f"log {self.where}: expected sessions of at most {_LARGEST_SESSION:,} bytes")
             parser.close()
         except ParseError as error:
             line, column = error.position

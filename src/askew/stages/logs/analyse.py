@@ -13,16 +13,16 @@ from askew.analysis.significance import holm
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.logs import discovery, effect, genderedness, pages, patterns, topics
-from askew.logs.definition import SEVERAL, build_vocabulary
+from askew.logs.definition import SEVERAL, Vocabulary, build_vocabulary, canonical
 from askew.logs.effect import CountMentions
 from askew.logs.pairs import Walk
-from askew.logs.privacy import LEAST_USERS, Privacy
+from askew.logs.privacy import LEAST_USERS, RARE, Privacy, speculates
 from askew.mentions.count import MentionCounter
 from askew.reformulators.vectorfiles import read_vectors
 from askew.stages.logs.reading import Collected, Progress, log_files, open_log, place_of, read_log
 from askew.stages.logs.topics import NONE, topic_source
 
-FEW = "(few users)"
+FEW, HIDDEN, NO_TOPIC = "(few users)", "(not shown)", "(none)"
 _SHOWN_QUERIES = 100
 _CANDIDATES = 200
 
@@ -73,9 +73,11 @@ class LogSettings:
         if not 0 < self.gap_minutes < 1e6:
             raise ConfigError(f"--gap: expected a number of minutes above 0, found {self.gap_minutes}")
         if not 0 <= self.margin < 1:
-            raise ConfigError(f"--margin: expected a number from 0 to below 1, found {self.margin}")
+            raise ConfigError(f"margin: expected a number from 0 to below 1, found {self.margin}")
         if self.min_events < 1:
             raise ConfigError(f"--min-events: expected a number from 1 on, found {self.min_events}")
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"--threads: expected a number from 1 on, found {self.threads}")
 
 
 def analyse_log(
@@ -91,21 +93,20 @@ def analyse_log(
     source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic)
     vectors = _vectors(asked, lexicon)
     vocabulary = build_vocabulary(lexicon)
-    how = Walk(vocabulary, round(asked.gap_minutes * 60_000), source, asked.review is not None)
+    how = Walk(vocabulary, round(asked.gap_minutes * 60_000), source, asked.review is not None, asked.topics != NONE)
     kept = read_log(
         files, form, how, columns=asked.columns, count=_counter(asked, lexicon), threads=asked.threads,
         folder=asked.folder, progress=progress,
     )  # fmt: skip
-    if asked.topics == NONE:
-        _forget_topics(kept)
-    _hide_rare_topics(kept, privacy)
+    hidden = _hide_topics(kept, privacy)
     report = LogReport(
         _described(asked, form, lexicon, topic_name), _counts(kept), dict(sorted(kept.rejected.counts.items())),
-        kept.rejected.examples, vocabulary.groups, {}, _notes(kept, files),
+        kept.rejected.examples, vocabulary.groups, {}, _notes(kept, files, form),
     )  # fmt: skip
-    _fill(report, kept, asked, privacy, vectors)
+    withheld = [hidden, *_fill(report, kept, asked, privacy, vocabulary, vectors)]
     if asked.review is not None:
-        _discover(report, kept, lexicon, decisions, privacy)
+        withheld.append(_discover(report, kept, lexicon, decisions, privacy))
+    report.tables["withheld"] = pl.concat(withheld)
     return report
 
 
@@ -118,6 +119,7 @@ def _described(asked: LogSettings, form: str, lexicon: Lexicon, topic_name: str)
     return {
         "format": form, "lexicon": lexicon.id, "gap_minutes": asked.gap_minutes, "topics": topic_name,
         "min_users": asked.min_users, "min_events": asked.min_events, "margin": asked.margin,
+        "page_lexicon": None if asked.page_lexicon is None else load_lexicon(asked.page_lexicon).id,
         "vectors": None if asked.vectors is None else asked.vectors.name,
         "direction": None if asked.vectors is None else asked.direction,
     }  # fmt: skip
@@ -149,29 +151,31 @@ def _counter(asked: LogSettings, lexicon: Lexicon) -> CountMentions:
     return lambda texts: counter.count(texts).counts[:, places]
 
 
-def _forget_topics(kept: Collected) -> None:
-    kept.topics.clear()
-    kept.topic_users.clear()
-    kept.events = kept.events.drop([name for name in kept.events.columns if name == "topic"])
-
-
-def _hide_rare_topics(kept: Collected, privacy: Privacy) -> None:
-    """A topic of the log's own column that few users have is text that few users wrote."""
-    rare = [topic for topic, users in kept.topic_users.items() if users < privacy.least_users]
-    if not rare:
-        return
-    kept.topics[FEW] = sum(kept.topics.pop(topic) for topic in rare)
+def _hide_topics(kept: Collected, privacy: Privacy) -> pl.DataFrame:
+    """A topic of the log's own column is text: hidden where few users have it, or where it names a person."""
+    found = pl.DataFrame({"topic": list(kept.topic_users), "users": list(kept.topic_users.values())})
+    found = found.with_columns(pl.col("topic").cast(pl.String), pl.col("users").cast(pl.Int64))
+    plain = pl.Series([canonical(topic) for topic in found["topic"].to_list()], dtype=pl.String)
+    reasons = privacy.reasons(plain, found["users"])
+    renamed = {"": NO_TOPIC} | {
+        topic: FEW if reason == RARE else HIDDEN
+        for topic, reason in zip(found["topic"].to_list(), reasons.to_list(), strict=True) if reason is not None
+    }  # fmt: skip
+    for old, new in renamed.items():
+        if old in kept.topics:
+            kept.topics[new] += kept.topics.pop(old)
     if "topic" in kept.events.columns:
-        hidden = pl.when(pl.col("topic").is_in(rare)).then(pl.lit(FEW)).otherwise("topic")
-        kept.events = kept.events.with_columns(topic=hidden)
+        kept.events = kept.events.with_columns(pl.col("topic").replace(renamed))
+    return privacy.counted(reasons, "topics")
 
 
-def _notes(kept: Collected, files: list[Path]) -> list[str]:
+def _notes(kept: Collected, files: list[Path], form: str) -> list[str]:
     notes = []
     if len(files) > 1:
         notes.append(f"{len(files)} files were read as one log")
-    if "user" not in kept.columns:
-        notes.append("the log has no users: every session counts as one")
+    if "user" not in kept.columns or form == "trec-session":
+        which = "every session" if "user" not in kept.columns else "a session that names no user"
+        notes.append(f"{which} counts as a user of its own, for --min-users too: several may be of one person")
     if kept.counts["out_of_order"]:
         late = kept.counts["out_of_order"]
         places = ", ".join(place_of(line, files) for line in kept.late)
@@ -180,15 +184,19 @@ def _notes(kept: Collected, files: list[Path]) -> list[str]:
 
 
 def _fill(
-    report: LogReport, kept: Collected, asked: LogSettings, privacy: Privacy, vectors: genderedness.Genderedness | None
-) -> None:  # fmt: skip
+    report: LogReport, kept: Collected, asked: LogSettings, privacy: Privacy, vocabulary: Vocabulary,
+    vectors: genderedness.Genderedness | None,
+) -> list[pl.DataFrame]:  # fmt: skip
+    """All tables of events; returns what they do not show, counted."""
     tables, events, groups = report.tables, kept.events, report.groups
     tables["frequency"] = patterns.frequency_table(kept.counts)
     if not events.height:
         report.notes.append("there is no reformulation for a group: the tables of such events are left out")
-        return
+        return []
     tables["groups"] = patterns.group_table(events, groups)
-    tables["blocks"] = patterns.block_table(events, asked.min_users)
+    # Blocks are made of words of the lexicon, which may be shown; only a prefix lets words of the log in.
+    checked = ["block"] if vocabulary.prefixes else []
+    tables["blocks"], blocks = privacy.shown(patterns.block_table(events), checked, "blocks")
     tables["gaps"] = patterns.gap_table(events, groups)
     if "entry" in events.columns:
         tables["entries"] = patterns.entry_table(events, groups)
@@ -197,64 +205,72 @@ def _fill(
     if "change" in events.columns:
         tables["ranks"] = effect.rank_table(events, groups)
         tables["moves"] = effect.move_table(events)
+    withheld = [blocks]
     if kept.sites.height:
         tables["sites"] = effect.site_table(kept.sites, asked.min_events, asked.min_users)
+        withheld.append(privacy.left_out(kept.sites.height - tables["sites"].height, "sites", "few users or events"))
     if "before_" + groups[0] in events.columns:
         tables["lean"] = pages.lean_table(events, groups)
         tables["kinds"] = pages.kind_table(events, groups, asked.margin)
     if kept.topics:
         tables["topics"] = topics.topic_table(events, kept.topics, groups)
-        tables["topic_correlations"] = topics.topic_correlations(tables["topics"])
-    _fill_queries(report, events, privacy, vectors)
+        tables["topic_correlations"] = _corrected(topics.topic_correlations(tables["topics"], groups))
+    return [*withheld, _fill_queries(report, events, privacy, vectors)]
 
 
 def _fill_queries(
     report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: genderedness.Genderedness | None
-) -> None:  # fmt: skip
-    """What is known of single queries: shown only where enough users typed them."""
+) -> pl.DataFrame:  # fmt: skip
+    """What is known of single queries: shown only where enough users typed them. Returns the others, counted."""
     counts = [
         (pl.col("group") == group).sum().cast(pl.Int64).alias(f"n_{group}") for group in (*report.groups, SEVERAL)
     ]
-    queries = events.group_by("original").agg(
-        *counts, n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
-    )
+    # Only with what was added some queries speculate about a person: "is it male or" - "female".
+    queries = events.with_columns(guessed=speculates(events["reformulated"])).group_by("original").agg(
+        *counts, pl.col("guessed").any(), n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
+    )  # fmt: skip
     shown, withheld = privacy.shown(queries.sort("n", "original", descending=[True, False]), ["original"], "queries")
     report.tables["queries"] = shown.head(_SHOWN_QUERIES)
-    report.tables["withheld"] = withheld
-    if vectors is None:
-        return
+    if vectors is not None:
+        _fill_genderedness(report, events, shown["original"], privacy, vectors)
+    return withheld
+
+
+def _fill_genderedness(
+    report: LogReport, events: pl.DataFrame, shown: pl.Series, privacy: Privacy, vectors: genderedness.Genderedness
+) -> None:  # fmt: skip
     table = genderedness.query_table(events, vectors.groups)
     table = table.with_columns(vectors.of(table["original"]))
     known = table["genderedness"].is_not_null().sum()
     report.settings["first_group"] = vectors.groups[0]
     report.notes.append(f"genderedness: {known:,} of {table.height:,} original queries have a word with a vector")
-    report.tables["genderedness"] = _corrected(genderedness.correlation_table(table))
+    overall = genderedness.correlation_table(table)
+    # The overall correlation is one question, those of the topics are many.
+    report.tables["genderedness"] = pl.concat(
+        [overall.head(1).with_columns(p_holm=pl.col("p").cast(pl.Float64)), _corrected(overall.slice(1))]
+    )
     funnel, _ = privacy.shown(genderedness.funnel_table(table), ["original"], "queries")
-    report.tables["funnel"] = funnel
+    report.tables["funnel"] = funnel.filter(pl.col("original").is_in(shown.implode()))
 
 
 def _corrected(table: pl.DataFrame) -> pl.DataFrame:
-    """With p-values corrected for looking at every topic; the overall one stands by itself."""
-    parts = table.slice(1).drop_nulls("p")
-    fixed = dict(zip(parts["topic"].to_list(), holm(parts["p"].to_list()), strict=True))
-    fixed |= {"overall": table["p"][0]}
-    return table.with_columns(
-        p_holm=pl.Series([fixed.get(topic) for topic in table["topic"].to_list()], dtype=pl.Float64)
-    )
+    """With p-values corrected for looking at every row."""
+    known = table["p"].is_not_null()
+    fixed = iter(holm(table["p"].drop_nulls().to_list()))
+    return table.with_columns(p_holm=pl.Series([next(fixed) if there else None for there in known], dtype=pl.Float64))
 
 
 def _discover(
     report: LogReport, kept: Collected, lexicon: Lexicon, decisions: list[discovery.Decision], privacy: Privacy
-) -> None:  # fmt: skip
+) -> pl.DataFrame:  # fmt: skip
+    report.review = [one for one in decisions if one.decision]
     if not kept.templates:
-        return
+        return privacy.left_out(0, "keyphrases", RARE)
     counts = discovery.count_templates(pl.concat(kept.templates).lazy())
     scored = discovery.score_keyphrases(counts, discovery.seeds_of(lexicon))
     users = pl.concat(kept.phrases).group_by("keyphrase").agg(pl.col("n", "users").sum())
     scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
     shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
     report.tables["keyphrases"] = shown.head(_CANDIDATES)
-    if "withheld" in report.tables:
-        withheld = pl.concat([report.tables["withheld"], withheld])
-    report.tables["withheld"] = withheld
     report.review = discovery.review_rows(shown, decisions)
+    return withheld

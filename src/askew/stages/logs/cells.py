@@ -10,7 +10,7 @@ import polars as pl
 
 from askew.publish.page import numerals as n
 from askew.publish.page.markup import Markup
-from askew.publish.page.table import NAME, QUOTE, Column, html_table, table
+from askew.publish.page.table import NAME, QUOTE, WORDS, Column, html_table, table
 
 Row = Mapping[str, Any]
 
@@ -33,6 +33,11 @@ def made(name: str, caption: str, data: pl.DataFrame, parts: Sequence[Cells], *n
 def names(**labels: str) -> Cells:
     """Words of ours: groups, entry points, kinds."""
     return Cells([Column(label, NAME) for label in labels.values()], lambda row: [str(row[key]) for key in labels])
+
+
+def words(key: str, label: str) -> Cells:
+    """Several words of ours, which may take several lines."""
+    return Cells([Column(label, WORDS)], lambda row: [str(row[key])])
 
 
 def quote(key: str, label: str) -> Cells:

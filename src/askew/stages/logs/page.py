@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
+from askew.logs.effect import MOVES_SHOWN
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Interval, Points, bars, dots, scatter
 from askew.publish.page.document import Section, document, facts, figure, listed, paragraph
@@ -14,7 +15,7 @@ from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
 from askew.publish.page.table import NAME, WORDS, Column, html_table, table
 from askew.stages.logs.analyse import LogReport
-from askew.stages.logs.cells import counts, made, names, number, numbers, p_values, percent, quote, shares, yes
+from askew.stages.logs.cells import counts, made, names, number, numbers, p_values, percent, quote, shares, words, yes
 
 _COUNTS = {
     "rows_read": "rows read", "rows": "rows used", "users": "users", "sessions": "sessions", "searches": "searches",
@@ -55,7 +56,7 @@ def _lead(report: LogReport) -> str:
 
 def _patterns(report: LogReport) -> list[Markup]:
     t = report.tables
-    body = [made("frequency", "Reformulations", _told(t["frequency"]), [names(what="reformulation"), _HITS, shares()])]
+    body = [made("frequency", "Reformulations", _told(t["frequency"]), [words("what", "which"), _HITS, shares()])]
     if "groups" not in t:
         return [*body, paragraph("There is no reformulation for a group in this log.")]
     note = "Several: terms of more than one group; such events belong to none. Two terms: more than one group term."
@@ -71,8 +72,8 @@ def _patterns(report: LogReport) -> list[Markup]:
 
 
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
-    words = {"specialising": "specialising, among pairs", "for_group": "for a group, among specialising"}
-    return frequency.with_columns(pl.col("what").replace_strict(words))
+    labels = {"specialising": "specialising, among pairs", "for_group": "for a group, among specialising"}
+    return frequency.with_columns(pl.col("what").replace_strict(labels))
 
 
 def _effect(report: LogReport) -> list[Markup]:
@@ -109,13 +110,16 @@ def _moves(moves: pl.DataFrame) -> Markup:
         ["absent" if old == 0 else str(old), *(n.count(found.get((old, new), 0)) for new in after)] for old in before
     ]
     head = [Column("before", NAME), *(Column(f"after: {new}") for new in after)]
-    return html_table(table("moves", "From which rank to which", head, rows))
+    note = f"Clicks down to rank {MOVES_SHOWN}; a result that stood below it counts as absent here."
+    return html_table(table("moves", "From which rank to which", head, rows, note))
 
 
 def _sites(sites: pl.DataFrame) -> Markup:
     known = sites.drop_nulls("ratio")
     ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
+    new = sites.height - known.height
     note = "A result at rank i counts 1/log2(i+1), as nDCG has it; before and after are shares of all exposure there."
+    note += f" Sites on second pages only, which have no ratio: {n.count(new)}." if new else ""
     parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]
     parts += [percent("after", "after", 2), numbers("ratio")]
     return made("sites", f"Exposure of sites: {ends.height} of {known.height}", ends, parts, note)
@@ -144,16 +148,22 @@ def _topics(report: LogReport) -> list[Markup]:
         return []
     parts = [quote("topic", "topic"), counts(searches="searches"), percent("of the log", "log_share")]
     parts += [counts(n="n"), numbers("rate")]
-    parts += [percent("recommended", "recommended")] if "recommended" in t["topics"].columns else []
-    parts += [percent(group, f"share_{group}") for group in report.groups]
+    parts += [shares("recommended")] if "recommended" in t["topics"].columns else []
+    # Of two groups one share tells both.
+    named = report.groups[:1] if len(report.groups) == 2 else report.groups
+    parts += [shares(f"share_{group}", group) for group in named]
     note = f"Topics by {report.settings['topics']}. Rate 1 is the average of the log."
     about = About("topic-rate", "Rate of each topic", "Dots: share among reformulations over share in the log.")
     known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
-    pairs = [names(one="one", two="two"), counts(n="topics"), numbers("rho", digits=3), p_values(p="p")]
+    pairs = [names(one="one", two="two"), counts(n="topics"), numbers("rho", digits=3)]
+    pairs.append(p_values(p="p", p_holm="p, Holm"))
+    columns = t["topic_correlations"].with_columns(
+        pl.col("one", "two").replace({f"share_{group}": f"share of {group}" for group in report.groups})
+    )
     return [
         made("topics", "Topics of the original query", t["topics"], parts, note),
         figure(_dots(about, known, "rate", "rate, 1 is average"), about.title),
-        made("topic-correlations", "Spearman's correlation between columns", t["topic_correlations"], pairs),
+        made("topic-correlations", "Spearman's correlation between columns", columns, pairs),
     ]
 
 
@@ -193,10 +203,11 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     about = About("funnel", "Queries that are not even", told)
     said = (
         "Queries whose reformulations differ from one half (two-tailed binomial test, p < 0.05) and whose genderedness "
-        f"is beyond 0.05; only those that {report.settings['min_users']} users or more typed."
+        f"is beyond 0.05; only those that {report.settings['min_users']} users or more typed. Each query is tested by "
+        "itself, and its events as if all were of different users: of even queries, one in twenty passes."
     )
     picture = scatter(about, drawn, "log10 of reformulations", f"share of {first}", size=3.5)
-    parts = [quote("original", "query"), counts(n="n", users="users"), number("share", "share", 2)]
+    parts = [quote("original", "query"), counts(n="n", users="users"), shares()]
     parts += [p_values(p="p"), number("genderedness", "genderedness", 2)]
     return [
         figure(picture, about.title, said),
@@ -219,6 +230,7 @@ def _texts(report: LogReport) -> list[Markup]:
             names(effect="effect"),
             number("planted", "planted"),
             numbers("found", digits=3),
+            counts(n="n"),
             yes("within", "within"),
         ]
         body.append(made("planted", "What was planted in this made-up log, and what was found", t["planted"], parts))

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 from askew.core import machine
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.corpora.files import Meter, blocks, check_file, line_blocks, suffix_of
+from askew.corpora.files import Meter, blocks, check_file, suffix_of
 from askew.logs.delimited import DelimitedLog
 from askew.logs.discovery import part_counts, phrase_users
 from askew.logs.effect import CountMentions, add_sites, empty_sites, reduce_events
 from askew.logs.events import Batch, Rejected
 from askew.logs.hashing import new_key
+from askew.logs.lines import whole_lines
 from askew.logs.pairs import Walk, Walked, walk
 from askew.logs.parquet import ParquetLog
 from askew.logs.spill import Parts
@@ -37,6 +38,8 @@ _ENDINGS = {
 # How much larger packed text is when unpacked, at a guess: it only decides into how many parts the rows are put.
 _UNPACKED = 6
 _BLOCK = 1 << 24
+_LONGEST_LINE = 1 << 26
+_MOST_TOPICS = 1 << 20
 _FILE = 1 << 40
 
 Item = TypeVar("Item")
@@ -167,8 +170,8 @@ def open_log(path: Path, form: str, key: Any, columns: dict[str, str] | None, me
     if form == "parquet":
         return ParquetLog(path, key, columns)
     if form == "trec-session":
-        return TrecSessionLog(blocks(path, meter=meter), key, where, columns)
-    lines = line_blocks(path, _BLOCK, meter)
+        return TrecSessionLog(blocks(path, _BLOCK, meter), key, where, columns)
+    lines = whole_lines(blocks(path, _BLOCK, meter), _LONGEST_LINE, where)
     if form == "tripclick":
         return TripClickLog(lines, key, where, columns)
     return DelimitedLog(lines, key, where, columns, aol=form == "aol")
@@ -202,6 +205,11 @@ def _walk_parts(
         kept.counts.update(walked.counts)
         kept.topics.update(walked.topics)
         kept.topic_users.update(walked.topic_users)
+        if len(kept.topics) > _MOST_TOPICS:
+            raise DataError(
+                f"log: expected topics in the column topic, found more than {_MOST_TOPICS:,} different ones; name "
+                "another column with --columns topic=NAME, or leave them out with --topics none"
+            )
         kept.late = sorted([*kept.late, *walked.late])[:3]
         kept.sites = add_sites(kept.sites, sites)
         frames.append(events)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from askew.logs.discovery import review_text
+from askew.core.errors import ConfigError
+from askew.logs.discovery import FORMULA, review_text
 from askew.publish.files import new_folder, refuse_full, write
 from askew.stages.logs.analyse import LogReport
 from askew.stages.logs.page import report_page
 
-# A cell that begins so would be a formula to a program for spreadsheets.
-_FORMULA = r"^([=+\-@\t\r])"
+_FORMULA = "^([" + "".join(f"\\{sign}" if sign.isascii() else sign for sign in FORMULA) + "\\t\\r\\n])"
 
 
 def check_out(out: Path | None) -> None:
@@ -22,13 +22,20 @@ def check_out(out: Path | None) -> None:
         refuse_full(out)
 
 
+def check_review(path: Path | None) -> None:
+    """Refuse a file that could not be written before any work is done."""
+    if path is not None and not path.parent.is_dir():
+        raise ConfigError(f"--review {path}: there is no folder {path.parent}; make it first")
+
+
 def write_tables(report: LogReport, out: Path) -> None:
     """A new folder, whole or not at all: tables/NAME.parquet and .csv, report.json, report.html."""
     with new_folder(out) as folder:
         (folder / "tables").mkdir()
         for name, table in report.tables.items():
             table.write_parquet(folder / "tables" / f"{name}.parquet")
-            _harmless(table).write_csv(folder / "tables" / f"{name}.csv")
+            # Quotes keep a text together where a program cuts at another sign, and what follows would be a formula.
+            _harmless(table).write_csv(folder / "tables" / f"{name}.csv", quote_style="non_numeric")
         write(folder, "report.json", json.dumps(report.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
         write(folder, "report.html", report_page(report))
 
