@@ -1,6 +1,7 @@
 """``askew negatives``, ``askew rerank``, and training a ranker or a selector from the command line."""
 
 import json
+import math
 import shlex
 from pathlib import Path
 
@@ -59,6 +60,14 @@ def test_queries_left_out_are_told_by_reason(askew, files):
     files.text("queries.tsv", "q1\twho is she\n")
     done = askew(f"negatives {ARGUMENTS} --out made.jsonl")
     assert "1 queries: no text of the query" in done.err and done.out.startswith("1 queries")
+
+
+def test_the_negatives_of_queries_that_are_left_out_are_not_counted(askew, files):
+    files.text("queries.tsv", "q1\twho is she\n")
+    done = askew(f"negatives {ARGUMENTS} --out made.jsonl --json").json
+    made = [line for line in lines("made.jsonl") if not line["label"]]
+    assert (done["queries"], done["negatives"]) == (1, len(made)) == (1, 1)
+    assert done["lean"][0] == pytest.approx(math.log(3))
 
 
 def test_a_run_whose_documents_have_no_text_is_refused(askew, files):
@@ -192,6 +201,66 @@ def test_a_ranker_in_json_counts_what_was_left_out(tiny, files):
     assert told["queries"] == 1 and told["counts"]["no text of the query"] == 1 and told["new"]
 
 
+def test_queries_that_gave_no_pair_are_not_among_those_trained_on(tiny, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 0\n")
+    told = json.loads(trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part '' {QUICK} --json"))
+    assert told["queries"] == 1 and told["counts"]["no relevant document"] == 1
+
+
+WORDS = ["who is she", "who is he", "the weather", "a man", "a woman", "he met", "she met", "is fine"]
+
+
+@pytest.fixture
+def same_words(files):
+    """Two ids for each question, told apart by a mark of punctuation only."""
+    asked = {f"q{mark}{i}": f"{text}{mark}" for i, text in enumerate(WORDS) for mark in ("", "?")}
+    files.text("queries.tsv", "".join(f"{name}\t{text}\n" for name, text in asked.items()))
+    files.run("old.run", {name: ["d1", "d2", "d3"] for name in asked})
+    files.text("qrels.txt", "".join(f"{name} 0 d2 1\n" for name in asked))
+    return asked
+
+
+def test_the_same_question_is_never_trained_on_and_held_out(tiny, same_words):
+    command = f"ranker {ARGUMENTS} --out model --model {tiny} {QUICK}"
+    told = trained(command)
+    held = {line["query_id"]: line["text"] for line in lines("model/held-out.jsonl")}
+    assert 0 < len(held) < len(same_words) and held.items() <= same_words.items()
+    asked = {text.rstrip("?") for text in held.values()}
+    assert len(held) == 2 * len(asked)
+    assert f"trained on {3 * (len(same_words) - len(held))} pairs of {len(same_words) - len(held)} queries" in told
+    assert f"{len(held)} queries of the run are held out" in told
+    assert "--model model \\\n    --queries model/held-out.jsonl" in told
+
+
+def test_a_ranker_of_all_queries_holds_none_out(tiny):
+    assert "held-out" not in trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part '' {QUICK}")
+    assert not Path("model/held-out.jsonl").exists()
+
+
+def test_texts_longer_than_the_model_can_read_are_told(tiny, files):
+    files.docs("docs.tsv", {f"d{i}": "he and she met " * 40 for i in range(1, 6)})
+    with pytest.raises(ConfigError, match="reads 64 tokens at most"):
+        trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part '' --device cpu")
+
+
+def test_other_weights_in_the_same_folder_are_another_training(tiny):
+    import shutil
+
+    import torch
+    from transformers import BertModel
+
+    from askew.models.find import identify
+
+    shutil.copytree(tiny, "base")
+    command = f"ranker {ARGUMENTS} --out model --model base --part '' {QUICK}"
+    trained(command)
+    torch.manual_seed(5)
+    BertModel(BertModel.from_pretrained("base").config).save_pretrained("base")
+    identify.cache_clear()  # another command is another process
+    with pytest.raises(StoreError, match="another training"):
+        trained(command)
+
+
 def test_a_ranker_without_queries_of_its_part_or_negatives_is_refused(tiny, files):
     with pytest.raises(DataError, match="part 'nowhere', found none"):
         trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part nowhere {QUICK}")
@@ -219,6 +288,12 @@ def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     for word in ("held-out queries", "lean-aware", "cross-encoder", "oracle", "ARaB(tf)@10", "average precision"):
         assert word in told
     assert "most similar" not in told
+    # Lean is without its sign there, and a distance is called one.
+    assert "|ARaB(tf)@10|" in told and " NFaiRR@10" in told
+    assert max(map(len, told.splitlines())) <= 80
+    assert "askew bench" in told and "--lever reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
+    held = lines("model/held-out.jsonl")
+    assert f"choices on {len(held)} held-out queries" in told
     facts = json.loads(trained(f"{command} --similar '' --set most_each=1 --json"))
     assert not facts["new"] and facts["choices"]["original"]["changed"] == 0
 

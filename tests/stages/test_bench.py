@@ -489,3 +489,23 @@ def test_what_is_not_ours_is_never_written_over(toy, store, tmp_path):
     with pytest.raises(ConfigError, match=r"qld\.run: it is there already"):
         bench(str(toy), ["qld"], out=tmp_path, store=store)
     assert (tmp_path / "runs" / "qld.run").read_text() == "mine"
+
+
+# ---- models that know the queries
+
+
+def test_a_model_that_is_asked_what_it_was_trained_on_is_told_of(tmp_path):
+    from askew.stages.bench.bench import _seen
+    from askew.stages.held_out import write_held_out
+
+    write_held_out(tmp_path, ["q1"], ["Nurse likes?"])
+    levers = [
+        Lever(f"rerank:{tmp_path}", "rerank", str(tmp_path)),
+        Lever(f"reformulate:extract:{tmp_path}", "reformulate", "extract", str(tmp_path)),
+        Lever("rerank:detconstsort", "rerank", "detconstsort"), Lever("qld", "ranker", "qld"),
+    ]  # fmt: skip
+    told = _seen(levers, list(QUERIES.values()))
+    assert len(told) == 2 and all("2 of 3 queries were not held out" in line for line in told)
+    assert f"--queries {tmp_path / 'held-out.jsonl'}" in told[0]
+    # The same words are the same question, whatever its marks.
+    assert _seen(levers, ["nurse likes"]) == []

@@ -95,7 +95,7 @@ def test_it_learns_calibrates_writes_a_card_and_opens_in_the_transformer_classif
     assert temperature == facts["measured"]["temperature"]
     again = train_classifier(queries, out, job(tiny_encoder), "cpu", "askew train classifier")
     assert again == facts
-    with pytest.raises(StoreError, match="found another; choose another --out"):
+    with pytest.raises(StoreError, match="a model of another training"):
         train_classifier(queries, out, job(tiny_encoder, drop=("o", "x")), "cpu")
 
 
@@ -260,3 +260,26 @@ def test_a_class_is_written_before_known_words_at_any_place_whatever_the_tokeniz
         ("tom", "male tom"), ("is tom", "is male tom"), ("tom is she", "male tom is female she"), ("", ""),
     ):  # fmt: skip
         assert marked.convert_ids_to_tokens(marked(text)["input_ids"]) == wanted.split()
+
+
+def test_a_part_of_an_epoch_may_be_asked_for():
+    from askew.trainers.classifier import PACE
+    from askew.trainers.common import with_settings
+    from askew.trainers.grepbias.finetune import PACES
+
+    for pace in (PACE, *PACES.values()):
+        assert with_settings({"epochs": 0.5}, pace, "--set").epochs == 0.5
+
+
+def test_nothing_but_results_is_said_when_a_classifier_opens(tiny_encoder, tmp_path, capfd):
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.utils import logging
+
+    from askew.models.classify import load_classifier
+
+    AutoModelForSequenceClassification.from_pretrained(tiny_encoder, num_labels=3).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path)
+    capfd.readouterr()
+    logging.enable_progress_bar()
+    load_classifier(str(tmp_path))
+    assert capfd.readouterr() == ("", "")

@@ -177,7 +177,7 @@ def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, 
     assert set(facts["measured"]["alphas"]) == {"MF", "MN", "FN"}
     assert "trained on one category and tested on the others" in (out / "README.md").read_text(encoding="utf-8")
     assert train_adapter(folder, out, job, "cpu") == facts
-    with pytest.raises(StoreError, match="found another"):
+    with pytest.raises(StoreError, match="a model of another training"):
         train_adapter(folder, out, replace(job, most_loss=0.1), "cpu")
 
 

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from askew.core.overlap import common_length, f_measure
+
 _WORDS = re.compile(r"\w+")
 
 
@@ -17,13 +19,13 @@ def words(text: str) -> list[str]:
 
 def rouge_l(reference: str, made: str) -> float:
     """F-measure of the longest common subsequence of words (Lin 2004, with precision and recall weighed equally)."""
-    return _f1(_common_length(words(reference), words(made)), len(words(reference)), len(words(made)))
+    return f_measure(common_length(words(reference), words(made)), len(words(reference)), len(words(made)))
 
 
 def rouge_n(reference: str, made: str, n: int = 1) -> float:
     """F-measure of the common n-grams of words (Lin 2004)."""
     ours, theirs = _grams(words(reference), n), _grams(words(made), n)
-    return _f1((ours & theirs).total(), ours.total(), theirs.total())
+    return f_measure((ours & theirs).total(), ours.total(), theirs.total())
 
 
 def bleu(references: Sequence[str], made: Sequence[str], most: int = 4) -> float:
@@ -47,16 +49,3 @@ def bleu(references: Sequence[str], made: Sequence[str], most: int = 4) -> float
 
 def _grams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
-
-
-def _f1(common: int, ours: int, theirs: int) -> float:
-    return 2 * common / (ours + theirs) if common else 0.0
-
-
-def _common_length(left: Sequence[str], right: Sequence[str]) -> int:
-    row = [0] * (len(right) + 1)
-    for word in left:
-        before = 0
-        for i, other in enumerate(right, start=1):
-            before, row[i] = row[i], before + 1 if word == other else max(row[i], row[i - 1])
-    return row[-1]

@@ -57,8 +57,10 @@ def classifier_command(
     if as_json:
         say_json({"out": str(out), **facts["measured"]})
         return
-    _print_table(facts["tables"][0])
+    _print_table(turned(facts["tables"][0]))
     typer.echo(f"temperature {facts['measured']['temperature']:.3f}; the model and its card: {safe(str(out))}")
+    typer.echo("which group other queries ask about:")
+    typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
 
 
 @train_app.command("adapter")
@@ -129,6 +131,14 @@ def _shared(given: dict[str, Any], own: Any, pace: Any, seed: int) -> tuple[Any,
 
 def _listed(text: Any) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in str(text).split(",") if part.strip())
+
+
+def turned(table: dict[str, Any]) -> dict[str, Any]:
+    """Measures down, models across: a terminal has more lines than columns, and most published cells are empty."""
+    rows = [row for row in table["rows"] if None not in row[1:-1]]
+    columns = ["measure", *(str(row[0]).replace(" (", "\n(") for row in rows)]
+    cells = [[name, *(row[at] for row in rows)] for at, name in enumerate(table["columns"]) if at]
+    return {"title": table["title"], "columns": columns, "rows": cells}
 
 
 def _print_table(table: dict[str, Any]) -> None:

@@ -86,7 +86,7 @@ def ranker_command(
     model: Annotated[str, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")] = "",
     lean: LeanKind = "tf",
     part: Annotated[
-        str, typer.Option(help="Queries of this part of a split by id; an empty text takes all.")
+        str, typer.Option(help="Queries of this part of a split by their words; an empty text takes all.")
     ] = "train",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="epochs, batch_size, learning_rate, most_tokens, ...: NAME=VALUE.")
@@ -102,6 +102,7 @@ def ranker_command(
     Then: askew rerank RUN --model OUT, and askew compare.
     """
     from askew.cli.render import Waiting, note, safe, say_json
+    from askew.stages.held_out import HELD_OUT
     from askew.stages.negatives import Counting
     from askew.stages.train_ranker import RankerJob, train_ranker
     from askew.trainers.ranker import PACE, RankerSettings
@@ -119,6 +120,9 @@ def ranker_command(
     note([f"{number:,} queries: {reason}" for reason, number in counts.items()])
     was = "trained on" if done.new else "was trained before on"
     typer.echo(f"{was} {done.pairs:,} pairs of {done.queries:,} queries: {safe(str(out))}")
+    if done.held_out:
+        typer.echo(f"{done.held_out:,} queries of the run are held out; how it ranks for them:")
+        _say_next("askew rerank RUN --docs DOCS --out NEW.run --model", out, out / HELD_OUT)
 
 
 def _settings(given: list[str] | None, own: dict[str, Any], settings: Any, pace: Any, seed: int) -> tuple[Any, Any]:
@@ -168,6 +172,7 @@ def selector_command(
     queries that nothing was learned from. Stopped, it goes on from its last checkpoint.
     """
     from askew.cli.render import Waiting, safe, say_json
+    from askew.stages.held_out import HELD_OUT
     from askew.stages.train_selector import SelectorJob, train_selector
     from askew.trainers.selector import PACE, PRESETS
 
@@ -187,6 +192,8 @@ def selector_command(
     _tell(done.measured, margin)
     was = "trained on" if done.new else "was trained before on"
     typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
+    typer.echo("on queries that it was not trained on:")
+    _say_next("askew bench COLLECTION --lever", f"reformulate:METHOD:{out}", out / HELD_OUT)
 
 
 def _tell(measured: Any, margin: float) -> None:
@@ -195,15 +202,15 @@ def _tell(measured: Any, margin: float) -> None:
         _print_choices(measured["choices"], margin)
     apart = measured["told apart"]
     typer.echo(
-        f"held-out pairs told apart: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}], "
-        f"of guessing {apart['positive']:.4f} (n = {apart['pairs']:,} pairs of {apart['queries']:,} queries)"
+        f"held-out pairs told apart: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
+        f"  of guessing {apart['positive']:.4f}; n = {apart['pairs']:,} pairs of {apart['queries']:,} queries"
     )
 
 
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     """Each way to choose: what it changes, what the tests of effectiveness say, and every measure with its gain."""
     from askew.cli.render import p_value, print_tables
-    from askew.stages.built_pairs import EFFECTIVENESS
+    from askew.stages.built_pairs import EFFECTIVENESS, as_measured
 
     main = [one[EFFECTIVENESS] for one in choices.values()]
     columns = [
@@ -215,8 +222,16 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
         found = [one[measure] for one in choices.values()]
         cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n[{one['low']:+.4f}, {one['high']:+.4f}]" for one in found]
-        columns.append((f"{measure}\ngain, 95%", cells))
+        columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
     print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
+
+
+def _say_next(begin: str, model: object, queries: Path) -> None:
+    """A command to give next with what was trained, as a shell reads it."""
+    from askew.cli.render import safe
+
+    first, second = (safe(shlex.quote(str(one))) for one in (model, queries))
+    typer.echo(f"  {begin} {first} \\\n    --queries {second}")
 
 
 def _command() -> str:

@@ -78,8 +78,10 @@ def generator_command(
     sizes = facts["measured"]["pairs"]
     say(f"trained on {sizes['train']:,} pairs: {out}")
     for name, one in facts["measured"]["test"].items():
-        say(f"{name:14} {one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]  n = {one['n']}")
-    say(f"use with {facts['extra']['use'].replace('FOLDER', str(out))}")
+        say(f"{name:14} {one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]  n = {one['n']} queries")
+    use = facts["extra"]["use"].replace("FOLDER", shlex.quote(str(out)))
+    if use:
+        _say_next("--docs DOCS", use)
 
 
 def rewriter_command(
@@ -131,6 +133,19 @@ def rewriter_command(
     sizes = facts["measured"]["pairs"]
     say(f"trained on {sizes['train']:,} pairs ({sizes['dev']:,} dev, {sizes['test']:,} test): {out}")
     _print(measured_table(facts["measured"]["test"]), facts["measured"]["test"])
+    _say_next("", f"--method rewriter --set {shlex.quote(f'rewriter.model={out}')}")
+
+
+def _say_next(needs: str, use: str) -> None:
+    """The command that writes with what was trained, an option a line."""
+    from askew.cli.render import say
+
+    say("what it writes for other queries:")
+    first = " ".join(["askew reformulate QUERIES --out FILE", needs]).rstrip()
+    *lines, last = [f"  {first}", *(f"    {line}" for line in use.replace(" --set ", "\n--set ").splitlines())]
+    for line in lines:
+        say(f"{line} \\")
+    say(last)
 
 
 def _take(given: dict[str, Any], into: Any) -> Any:

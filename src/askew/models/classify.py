@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError
 from askew.models.encode import LOADING
-from askew.models.find import cannot_load, locate, need
+from askew.models.find import cannot_load, locate, need, no_bars
 
 _HEAD = "ForSequenceClassification"
 
@@ -46,6 +46,8 @@ def load_classifier(name: str, revision: str | None = None, device: str | None =
     """A classifier by folder or hub id. One whose head is not in its weights is refused: it would answer at random."""
     need("transformers", f"the model {name!r}")
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+    no_bars()
 
     place = locate(name)
     try:

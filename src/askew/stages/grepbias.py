@@ -15,8 +15,7 @@ from askew.core.errors import ConfigError
 from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models import MINILM, identify
 from askew.models.relevance import FILE, LAYOUTS, encode_pairs
-from askew.stages.train_classifier import finished
-from askew.trainers.card import Card, read_measured, write_card
+from askew.trainers.card import WORK, Card, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress, choose_device, remembered, write_whole
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, Texts, finetune, save_trained
 from askew.trainers.grepbias.heads import CONVERGED, HeadSettings, Rows, fit_heads
@@ -27,7 +26,6 @@ from askew.trainers.grepbias.tables import Result, accuracy_table, fractions_tab
 from askew.trainers.grepbias.transfer import zero_shot_finetuned
 
 METHODS = ("head", "lora", "full")
-WORK = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def train_adapter(
     data = read_grepbias(folder)
     known = {"data": [one["sha256"] for one in data.files], "weights": identify(job.model), **asdict(job)}
     identity = json.loads(json.dumps(known))
-    found = finished(out, identity)
+    found = claim(out, identity)
     if found is not None:
         return found
     work = out / WORK
@@ -181,6 +179,8 @@ def _card(
         limits=(
             "The tables are of models trained on one category and tested on the others; the model in this folder is "
             "trained on all of them and has no rows left to be tested on.",
+            "The alphas were chosen on all queries of the training category, so the held-out diagonal knows them; the "
+            "other categories had no part in the choice.",
             f"{len(groups.query_category)} queries are few: a few hundredths more or less of |M-F| are within chance.",
         ),
         extra={"identity": dict(identity)},

@@ -194,10 +194,20 @@ def make_negatives(
         raise DataError(
             f"negatives: expected a query with a text, a relevant document and negatives, found none ({_why(dropped)})"
         )
-    means = tuple(float(lean[of].mean()) if len(of) else 0.0 for of in (found.doc, ranked.rankings.docs))
+    used = np.isin(found.row, _whole(ranked, texts))
+    docs, leaning = found.doc[used], found.leaning[used]
+    means = tuple(float(lean[of].mean()) if len(of) else 0.0 for of in (docs, ranked.rankings.docs))
     return Made(
-        written, len(found.doc), int(found.leaning.sum()), (means[0], means[1]), dropped, found.short, ranked.notes, out
-    )
+        written, len(docs), int(leaning.sum()), (means[0], means[1]), dropped, found.short, ranked.notes, out
+    )  # fmt: skip
+
+
+def _whole(ranked: Ranked, texts: dict[str, str]) -> Ints:
+    """The rows of queries with a text and a relevant document: negatives of others are not written."""
+    known = np.array([query in texts for query in ranked.rankings.query_ids.to_pylist()], np.bool_)
+    answered = np.zeros(len(known), np.bool_)
+    answered[ranked.judged.row[ranked.judged.relevant]] = True
+    return np.flatnonzero(known & answered)
 
 
 def _why(counts: Counter[str]) -> str:

@@ -17,7 +17,7 @@ from askew.core.fingerprint import digest_file
 from askew.core.ranking import Floats, Ints
 from askew.corpora.queries import read_queries
 from askew.models import identify
-from askew.trainers.card import Card, Table, read_measured, write_card
+from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.classifier import (
     PACE,
     ClassifierSettings,
@@ -33,7 +33,6 @@ from askew.trainers.published import read_published
 from askew.trainers.scores import ClassifierScores, classifier_scores
 
 CLASSES = ("neutral", "female", "male")
-WORK = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def train_classifier(
     chosen = choose_device(device)
     data, notes = read_labelled_queries(source, job)
     identity = {"data": digest_file(source), "weights": identify(job.settings.model), **_plain(job)}
-    found = finished(out, identity)
+    found = claim(out, identity)
     if found is not None:
         return found
     work = out / WORK
@@ -108,16 +107,6 @@ def cross_calibrated(logits: Floats, labels: Ints, fold: Ints) -> Floats:
     for k in range(int(fold.max()) + 1):
         temperature = fit_temperature(logits[fold != k], labels[fold != k])
         found[fold == k] = softmax(logits[fold == k], temperature)
-    return found
-
-
-def finished(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The facts of the same model, trained before; another model's folder is refused."""
-    found = read_measured(out)
-    if found is None:
-        return None
-    if found.get("extra", {}).get("identity") != identity:
-        raise StoreError(f"{out}: expected an empty folder or this very model, found another; choose another --out")
     return found
 
 

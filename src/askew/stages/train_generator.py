@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,10 @@ import pyarrow.compute as pc
 
 from askew.analysis.intervals import mean_with_interval
 from askew.core.errors import DataError, StoreError
+from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.reformulators.stemmers.porter import stem
-from askew.trainers.card import Card, Table, read_measured, write_card
+from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
 from askew.trainers.generator import (
     ADAPTER_PACE,
@@ -29,11 +31,11 @@ from askew.trainers.generator import (
     fit_generator,
     make_pairs,
     prompts_for,
+    question,
 )
 from askew.trainers.rewriting.finetune import TextModel, TextSettings
 from askew.trainers.rewriting.scores import pair_scores
 
-WORK = "checkpoints"
 SHOWN = ("rougeL", "bleu_sentence", "f1")
 NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "no text of the query", "no text of the passage"
 HELD_OUT, SEEN = "held-out pairs", "the training pairs, as RePair: this shows what is remembered, not what is learned"
@@ -69,7 +71,7 @@ def train_generator(
     pairs = _cut(make_pairs(judged, given.settings), given.most_pairs)
     left_out += pairs.left_out
     identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
-    found = _finished(out, identity)
+    found = claim(out, identity)
     if found is not None:
         return found
     test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
@@ -80,7 +82,7 @@ def train_generator(
     made = fit_generator(pairs, given.settings, given.text, given.pace, out / WORK, domain, device, identity, progress)
     measured = {
         "pairs": {part: len(pairs.of(part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
-        "test": _measure(made, prompts, test_read, wanted, before),
+        "test": _measure(made, prompts, test_read, wanted, before, given.settings),
     }  # fmt: skip
     made.save(out)
     write_card(out, _card(given, identity, made, command, measured, collection, domain))
@@ -142,13 +144,24 @@ def _cut(pairs: Pairs, most: int) -> Pairs:
 
 
 def _measure(
-    made: TextModel, prompts: Sequence[str], read: Sequence[str], wanted: Sequence[str], before: Sequence[float]
-) -> dict[str, Any]:
-    """The loss of a target's token before and after, and how near the likeliest texts are; each with interval and n."""
-    losses = {"loss before": before, "loss": made.losses(prompts, wanted)}
-    found = {name: asdict(mean_with_interval(np.array(values))) for name, values in losses.items()}
-    values = pair_scores(wanted, made.write(prompts), read, stem)
-    return found | {name: asdict(mean_with_interval(values[name])) for name in SHOWN}
+    made: TextModel, prompts: Sequence[str], read: Sequence[str], wanted: Sequence[str], before: Sequence[float],
+    settings: GeneratorSettings,
+) -> dict[str, Any]:  # fmt: skip
+    """The loss of a target's token before and after, and how near the likeliest texts are; each with interval and n.
+
+    Pairs of one query are not independent, so means and intervals are over queries.
+    """
+    scores = pair_scores(wanted, made.write(prompts), read, stem)
+    losses = {"loss before": np.array(before), "loss": np.array(made.losses(prompts, wanted))}
+    asked = wanted if settings.direction == "passage-query" else read
+    values = {**losses, **{name: scores[name] for name in SHOWN}}
+    return {name: asdict(mean_with_interval(by_question(one, asked))) for name, one in values.items()}
+
+
+def by_question(values: Floats, asked: Sequence[str]) -> Floats:
+    """The mean of each question's values, by the words of the question."""
+    _, group = np.unique(np.array([question(text) for text in asked], np.str_), return_inverse=True)
+    return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
 
 
 def _plain(job: GeneratorJob) -> dict[str, Any]:
@@ -158,22 +171,20 @@ def _plain(job: GeneratorJob) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _finished(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    found = read_measured(out)
-    if found is not None and found.get("extra", {}).get("identity") != identity:
-        raise StoreError(f"{out}: there is a model of another training; give another folder, or delete this one")
-    return found
-
-
 def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str = "FOLDER") -> str:
-    """The reformulator that writes queries with the model, and its settings."""
+    """The reformulator that writes queries with the model and its settings, as options of ``askew reformulate``."""
     if settings.direction != "passage-query":
-        return "no reformulator: it writes passages"
+        return ""
     if made.kind == "causal":
-        return f"local: mode=passage adapter={out} model={made.settings.model}"
+        return _options("local", {"mode": "passage", "adapter": out, "model": made.settings.model})
     prefix = settings.prefix.replace(DOMAIN, domain)
-    told = f' prefix="{prefix}"' if prefix else ""
-    return f"docquery: model={out}{told}{' context=true' if settings.context else ''}"
+    more = {"prefix": prefix} if prefix else {}
+    return _options("docquery", {"model": out, **more, **({"context": "true"} if settings.context else {})})
+
+
+def _options(method: str, settings: Mapping[str, str]) -> str:
+    given = [part for name, value in settings.items() for part in ("--set", f"{method}.{name}={value}")]
+    return shlex.join(["--method", method, *given])
 
 
 def _card(
@@ -194,8 +205,8 @@ def _card(
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
         measured=measured,
         tables=(
-            Table(f"Measured on {where}", ("measure", "mean [95%]", "n"), rows),
-            Table("Use", ("reformulator and its settings",), ((use,),)),
+            Table(f"Measured on {where}", ("measure", "mean over queries [95%]", "queries"), rows),
+            Table("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("and",), ((use or "no: passages",),)),
         ),
         limits=("It invents facts and repeats the lean of its training data: filter and measure what it writes.",),
         extra={"identity": dict(identity), "use": use},

@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from askew.core.errors import DataError, StoreError
+from askew.core.errors import DataError
 from askew.core.fingerprint import digest_file, fingerprint
 from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Ints
 from askew.core.split import part_of
 from askew.corpora.queries import read_queries
+from askew.models import identify
+from askew.publish.splits import SALT, normal
+from askew.stages.held_out import write_held_out
 from askew.stages.negatives import (
     NO_TEXT,
     Counting,
@@ -29,13 +32,12 @@ from askew.stages.negatives import (
 )
 from askew.stages.texts import Progress
 from askew.stages.universe import QrelsLike, RunLike
-from askew.trainers.card import Card, read_measured, write_card
+from askew.trainers.card import WORK, Card, claim, write_card
 from askew.trainers.common import Pace
 from askew.trainers.negatives import Judgements, Lists, Sampling, groups_of, sample_negatives
 from askew.trainers.ranker import PACE, Examples, RankerSettings, Texts, fit
 
 OTHER_PART = "another part of the split"
-WORK = "checkpoints"
 # A loss of Seyedsalehi et al. is published with the boolean lean, whatever the negatives were sampled by.
 _LOSS_LEAN = {"bias-aware": "bool"}
 
@@ -44,7 +46,7 @@ _LOSS_LEAN = {"bias-aware": "bool"}
 class RankerJob:
     """How a ranker is trained: the negatives, the model and its loss, the pace; which queries.
 
-    ``part`` is train, dev or test of a split by query id (an empty text takes all queries).
+    ``part`` is train, dev or test of a split by the words of queries (an empty text takes all queries).
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -57,7 +59,7 @@ class RankerJob:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training came to."""
+    """What a training came to. ``queries`` gave a pair or more; ``held_out`` had no part in it."""
 
     out: Path
     queries: int
@@ -65,6 +67,7 @@ class Trained:
     left_out: Mapping[str, int]
     short: Mapping[str, int]
     notes: Sequence[str]
+    held_out: int = 0
     new: bool = True
 
 
@@ -79,35 +82,44 @@ def train_ranker(
     given = job or RankerJob()
     ranked = read_ranked(run, docs, qrels, given.counting, given.sampling.depth, progress)
     table = read_queries(Path(queries))
-    kept, left_out = _kept(ranked, table, given.part)
+    words = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    kept, left_out = _kept(ranked, words, given.part)
     lists, judged = _restrict(ranked, kept)
     lean = document_lean(ranked.mentions, given.counting.lean, given.counting.groups)
     found = sample_negatives(lists, lean, judged, given.sampling)
     relevant = judged.row[judged.relevant], judged.doc[judged.relevant]
     examples = groups_of(relevant, (found.row, found.doc), len(kept), given.negatives_each, given.sampling.seed)
     left_out.update(examples.left_out)
-    texts, examples = _texts(ranked, lists, table, examples, given)
+    texts, examples = _texts(ranked, lists, words, examples, given)
     identity = _identity(texts, examples, given)
     pairs = int((examples.right >= 0).sum())
-    done = Trained(out, len(kept), pairs, dict(left_out), dict(found.short), ranked.notes)
-    if finished(out, identity):
+    asked = ranked.rankings.query_ids.to_pylist()
+    held = [] if not given.part else [name for name in asked if name in words and _part(words[name]) != given.part]
+    count = len(np.unique(examples.left))
+    done = Trained(out, count, pairs, dict(left_out), dict(found.short), ranked.notes, len(held))
+    if claim(out, identity) is not None:
         return replace(done, new=False)
     encoder = fit(texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
     encoder.save(out)
+    write_held_out(out, held, [words[name] for name in held])
     write_card(out, _card(done, given, identity, encoder.device, command, (run, docs, queries, qrels)))
     shutil.rmtree(out / WORK, ignore_errors=True)
     return done
 
 
-def _kept(ranked: Ranked, table: pa.Table, part: str) -> tuple[Ints, Counter[str]]:
+def _part(text: str) -> str:
+    """Told from the words, so that the same question is never in two parts, whatever its ids."""
+    return part_of(normal(text), salt=SALT)
+
+
+def _kept(ranked: Ranked, words: Mapping[str, str], part: str) -> tuple[Ints, Counter[str]]:
     """The rows of the run that are trained on: those with a text, of the part that is asked for."""
-    known = set(table["query_id"].to_pylist())
     left_out: Counter[str] = Counter()
     kept = []
     for row, query in enumerate(ranked.rankings.query_ids.to_pylist()):
-        if query not in known:
+        if query not in words:
             left_out[NO_TEXT] += 1
-        elif part and part_of(query) != part:
+        elif part and _part(words[query]) != part:
             left_out[OTHER_PART] += 1
         else:
             kept.append(row)
@@ -128,7 +140,9 @@ def _restrict(ranked: Ranked, kept: Ints) -> tuple[Lists, Judgements]:
     return Lists(chosen.query_ids.to_pylist(), chosen.offsets, chosen.docs), judged
 
 
-def _texts(ranked: Ranked, lists: Lists, table: pa.Table, examples: Examples, job: RankerJob) -> tuple[Texts, Examples]:
+def _texts(
+    ranked: Ranked, lists: Lists, words: Mapping[str, str], examples: Examples, job: RankerJob
+) -> tuple[Texts, Examples]:
     """The texts that the examples use, and the examples by their places in them."""
     used, places = np.unique(examples.right, return_inverse=True)
     shift = int(used[0] < 0) if len(used) else 0
@@ -138,7 +152,6 @@ def _texts(ranked: Ranked, lists: Lists, table: pa.Table, examples: Examples, jo
     needed[used] = True
     documents = gather_texts(ranked.source, ranked.universe.doc_ids, needed)
     refuse_unknown("judgements", ranked.universe, documents.is_valid().to_numpy(zero_copy_only=False), needed)
-    words = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
     kind = _LOSS_LEAN.get(job.settings.loss, job.counting.lean)
     lean = document_lean(ranked.mentions, kind, job.counting.groups)[used]
     group = leaning_groups(ranked.mentions, job.counting.groups)[used]
@@ -151,19 +164,10 @@ def _identity(texts: Texts, examples: Examples, job: RankerJob) -> dict[str, obj
     data = fingerprint([list(texts.left), list(texts.right), examples.left.tolist(), examples.right.tolist()])
     counting = {**asdict(job.counting), "lexicon": load_lexicon(job.counting.lexicon).id}
     return {
-        "data": data, "negatives": asdict(job.sampling), "counting": counting, "settings": asdict(job.settings),
+        "data": data, "weights": identify(job.settings.model), "negatives": asdict(job.sampling),
+        "counting": counting, "settings": asdict(job.settings),
         "pace": asdict(job.pace), "negatives_each": job.negatives_each, "part": job.part,
     }  # fmt: skip
-
-
-def finished(out: Path, identity: Mapping[str, object]) -> bool:
-    """Whether the model of this very training is there; that of another is refused."""
-    found = read_measured(out)
-    if found is None:
-        return False
-    if found.get("extra", {}).get("identity") != identity:
-        raise StoreError(f"{out}: there is a model of another training; give another folder, or delete this one")
-    return True
 
 
 def _card(
@@ -172,13 +176,15 @@ def _card(
 ) -> Card:  # fmt: skip
     files = [Path(one) for one in sources if isinstance(one, str | Path) and Path(one).is_file()]
     data = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
+    counts = {"queries": done.queries, "pairs": done.pairs, "held out": done.held_out}
     leaning = f"{job.sampling.leaning} of {job.sampling.count}"
     return Card(
         title="A cross-encoder that ranks documents",
-        about=f"Trained on a run with {leaning} negatives of each query taken from those that lean most.",
-        command=command, base=job.settings.model, data=data, seed=job.pace.seed,
+        about=f"Trained on a run with {leaning} negatives of each query taken from those that lean most, where it has "
+        "as many. Use it with `askew rerank RUN --model FOLDER` or `askew bench --lever rerank:FOLDER`.",
+        command=command, base=str(identity["weights"]), data=(*data, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device,
-        measured={"queries": done.queries, "pairs": done.pairs, **done.left_out, **done.short},
+        measured={**counts, **done.left_out, **done.short},
         limits=(
             "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
             "What it changes is measured by askew rerank and askew compare on queries it was not trained on.",

@@ -34,7 +34,7 @@ from askew.publish.repair import ORIGINAL, read_agg
 from askew.publish.splits import SALT, normal
 from askew.reformulators.stemmers.porter import stem
 from askew.reformulators.vectorfiles import read_vectors
-from askew.trainers.card import Card, Table, read_measured, write_card
+from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
 from askew.trainers.rewriter import PRESETS, RewriterSettings, Taught, fit_rewriter
 from askew.trainers.rewriting.scores import TABLE_6, bleu_counts, bleu_mean, corpus_bleu, pair_scores
@@ -43,7 +43,7 @@ from askew.trainers.rewriting.words import Rewrites
 BOX = "platinum"
 # RePair trains on 70% of the pairs and tests on 30%; a little of the first part chooses the best epoch.
 SHARES = {"train": 0.65, "dev": 0.05, "test": 0.3}
-WORK, WRITTEN = "checkpoints", "test.tsv"
+WRITTEN = "test.tsv"
 _EMPTY = "an empty text"
 _AGG_HEAD = "qid\torder\tquery\t"
 _NEEDED = ("query_id", "original_text", "text")
@@ -85,7 +85,7 @@ def train_rewriter(
         pairs = with_sessions(pairs, read_queries(queries), given.before)
     parts = split_pairs(pairs, given.shares)
     identity = _identity(pairs, given, vectors)
-    found = _finished(out, identity)
+    found = claim(out, identity)
     if found is not None:
         return found
     taught = _fit(parts, given, out / WORK, vectors, device, identity, progress)
@@ -281,13 +281,6 @@ def _identity(pairs: Rewrites, job: RewriterJob, vectors: Path | None) -> dict[s
         "most_test": job.most_test, "settings": job.settings.own(), "pace": asdict(job.pace),
         "vectors": None if vectors is None else digest_file(vectors)[:16],
     }  # fmt: skip
-
-
-def _finished(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    found = read_measured(out)
-    if found is not None and found.get("extra", {}).get("identity") != identity:
-        raise StoreError(f"{out}: there is a model of another training; give another folder, or delete this one")
-    return found
 
 
 def _write_written(file: Path, test: Rewrites, written: Sequence[str]) -> None:

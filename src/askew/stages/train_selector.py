@@ -23,10 +23,19 @@ from askew.core.fingerprint import fingerprint
 from askew.core.ranking import Floats, Ints
 from askew.models import MINILM, identify, load_model
 from askew.rankers.disk import Texts, read_header
-from askew.stages.built_pairs import EFFECTIVENESS, LEAN, Built, Part, effects, labels_for, read_built
+from askew.stages.built_pairs import (
+    EFFECTIVENESS,
+    LEAN,
+    Built,
+    Part,
+    as_measured,
+    effects,
+    labels_for,
+    read_built,
+)
+from askew.stages.held_out import write_held_out
 from askew.stages.texts import Progress
-from askew.stages.train_ranker import WORK, finished
-from askew.trainers.card import Card, Table, read_measured, write_card
+from askew.trainers.card import WORK, Card, Table, claim, write_card
 from askew.trainers.common import Pace, write_whole
 from askew.trainers.ranker import CrossEncoder
 from askew.trainers.selector import (
@@ -102,8 +111,9 @@ def train_selector(
     parts = built.parts()
     labels = np.where(parts[built.query] == "train", labels_for(built, given.settings.learns), NEITHER)
     identity = _identity(built, labels, given)
-    if finished(out, identity):
-        return _before(out)
+    before = claim(out, identity)
+    if before is not None:
+        return _before(out, before)
     texts = built.texts(given.settings.passages != "none")
     encoder = train_on_pairs(texts, labels, given.settings, given.pace, out / WORK, device, identity, progress)
     held_out = np.flatnonzero(parts[built.query] != "train")
@@ -114,6 +124,8 @@ def train_selector(
     examples = len(sample(built.query, labels, given.settings.most_each, given.pace.seed))
     done = TrainedSelector(out, {"queries": counts, "examples": examples, **measured}, tables)
     encoder.save(out)
+    tested = np.flatnonzero(parts == "test").tolist()
+    write_held_out(out, [built.query_ids[one] for one in tested], [built.originals[one] for one in tested])
     write_whole(out / RULE, json.dumps({"settings": asdict(given.settings), LEAN_AWARE: rule}, indent=1) + "\n")
     write_card(out, _card(done, given, identity, encoder.device, command))
     shutil.rmtree(out / WORK, ignore_errors=True)
@@ -134,11 +146,11 @@ def _settled(built: Built, job: SelectorJob) -> SelectorJob:
 
 def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorJob) -> dict[str, Any]:
     data = fingerprint([list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()])
-    return {"data": data, **asdict(job), "encoder": identify(job.similar) if job.lean_aware and job.similar else ""}
+    similar = identify(job.similar) if job.lean_aware and job.similar else ""
+    return {"data": data, "weights": identify(job.settings.model), **asdict(job), "encoder": similar}
 
 
-def _before(out: Path) -> TrainedSelector:
-    found = read_measured(out) or {}
+def _before(out: Path, found: Mapping[str, Any]) -> TrainedSelector:
     tables = tuple(
         Table(one["title"], tuple(one["columns"]), tuple(tuple(row) for row in one["rows"])) for one in found["tables"]
     )
@@ -321,7 +333,7 @@ def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, 
         cells = [f"{one.new:.4f}, gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}]" for one in tests.values()]
         counts = int((chosen[name] != ORIGINAL).sum()), main.helped, main.hurt
         rows.append((name, main.n, *counts, _p(main.p), _p(main.p_no_loss), *cells))
-    columns = ("choice", "n", "changed", "helped", "hurt", "p", "p of no loss", *found["original"])
+    columns = ("choice", "n", "changed", "helped", "hurt", "p", "p of no loss", *map(as_measured, found["original"]))
     return Table("Choices on held-out queries: means, and gains with their 95% intervals", columns, tuple(rows))
 
 
@@ -332,8 +344,9 @@ def _p(value: float | None) -> str:
 def _card(done: TrainedSelector, job: SelectorJob, identity: Mapping[str, Any], device: str, command: str) -> Card:
     return Card(
         title="A selector of query reformulations",
-        about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}).",
-        command=command, base=job.settings.model, data=({"pairs": identity["data"]},), seed=job.pace.seed,
+        about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}). Use it "
+        "with `askew bench COLLECTION --lever reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
+        command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
         measured=done.measured, tables=done.tables,
         limits=_CHOICE_LIMITS if "choices" in done.measured else _LIMITS,

@@ -11,9 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from askew.core.errors import StoreError
 from askew.trainers.common import write_whole
 
 MEASURED = "measured.json"
+# Where a training keeps its checkpoints inside the model's folder, and the file that says the folder is ours.
+WORK, BEGUN = "checkpoints", "askew-training.json"
 _LIBRARIES = ("askew", "torch", "transformers", "sentence-transformers", "peft", "numpy", "scikit-learn")
 _STEERS = re.compile(r"[&\\`*_{}\[\]<>#!|~]")
 
@@ -61,8 +64,37 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
     file = folder / MEASURED
     if not file.is_file():
         return None
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise StoreError(f"{file}: expected the facts of a model, found something else; choose another --out")
     return found
+
+
+def claim(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The facts of this very training where it is finished; else the folder is taken for it.
+
+    Refused are a file, the model of another training, and a folder with other things in it: a training writes a
+    README.md and removes its checkpoints, and must not do that to what is somebody's.
+    """
+    if out.exists() and not out.is_dir():
+        raise StoreError(f"{out}: expected a new folder for the model, found a file; choose another --out")
+    found = read_measured(out)
+    if found is not None:
+        if found.get("extra", {}).get("identity") != identity:
+            raise StoreError(f"{out}: there is a model of another training; choose another --out, or delete this one")
+        return found
+    begun = out / WORK / BEGUN
+    there = [] if begun.is_file() or not out.is_dir() else sorted(one.name for one in out.iterdir())
+    if there:
+        raise StoreError(
+            f"{out}: expected a new or an empty folder, or a training that was stopped; found {there[0]!r} "
+            f"({len(there)} in all); choose another --out"
+        )
+    write_whole(begun, json.dumps({"identity": identity}, indent=1, default=str) + "\n")
+    return None
 
 
 def hardware(device: str) -> str:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import load_lexicon
 from askew.models.encode import LOADING
-from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.models.find import MINILM, cannot_load, identify, locate, need, no_bars
 from askew.models.relevance import room
 from askew.trainers.common import Pace, Progress, remembered, run, seed_all
 
@@ -31,7 +31,7 @@ NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
 _EDGE = "\u2063"  # invisible, and no part of a word
-PACE = Pace(epochs=5, batch_size=32, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, save_every=200)
+PACE = Pace(epochs=5.0, batch_size=32, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, save_every=200)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _new(settings: ClassifierSettings, classes: Sequence[str]) -> tuple[Any, Any
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    no_bars()
     logging.set_verbosity_error()  # the head is new, and transformers would warn of it at length
     names = dict(enumerate(classes))
     place = locate(settings.model)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.split import SHARES, part_of
+from askew.core.text import word
 from askew.models.prompts import from_passage
 from askew.trainers.common import Pace, Progress
 from askew.trainers.rewriting.finetune import TextModel, TextSettings, fit_texts, kind_of
@@ -147,8 +148,7 @@ def _part_names(judged: Judged, query: Ints, doc: Ints, split: str) -> list[str 
     """The name by which each row finds its part; the same for rows that must stay together."""
     if split == "none":
         return [None] * len(query)
-    # Two queries in the same words are one.
-    words = [" ".join(text.lower().split()) for text in judged.queries]
+    words = [question(text) for text in judged.queries]
     if split == "query":
         return [words[one] for one in query.tolist()]
     _, same = np.unique(np.array(words, dtype=object).astype(str), return_inverse=True)
@@ -158,6 +158,11 @@ def _part_names(judged: Judged, query: Ints, doc: Ints, split: str) -> list[str 
         name = judged.doc_ids[passage]
         first[one] = min(first.get(one, name), name)
     return [first[one] for one in together.tolist()]
+
+
+def question(text: str) -> str:
+    """The words of a query: two that differ in case, blanks or punctuation only are one question."""
+    return " ".join(word(text.casefold())) or " ".join(text.split())
 
 
 def components(left: Ints, right: Ints) -> Ints:

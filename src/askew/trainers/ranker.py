@@ -27,6 +27,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.models.relevance import room
 from askew.trainers.common import Pace, Progress, choose_device, run, seed_all
 
 Ints = npt.NDArray[np.int64]
@@ -228,7 +229,17 @@ class CrossEncoder:
         import torch
 
         made = self.template.batch(left, right, rows, self.settings.most_tokens)
+        self._refuse_longer(made["input_ids"].shape[1])
         return {name: torch.from_numpy(values) for name, values in made.items()}
+
+    def _refuse_longer(self, width: int) -> None:
+        """A model has so many places, and no more can be shown to it."""
+        places = room(self.model, self.tokenizer, width)
+        if places < width:
+            raise ConfigError(
+                f"model {self.settings.model!r}: it reads {places} tokens at most, found texts of {width}; set a "
+                "smaller most_tokens (for a selector text_tokens and passage_tokens), or take another model"
+            )
 
     def score(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints], batch_size: int = 256) -> npt.NDArray[Any]:
         """One score for each row of two texts; the longest are read first, so that memory fails early if at all.
@@ -275,7 +286,7 @@ def fit(
         assert texts.group is not None
         network = with_adversary(encoder.model, int(texts.group.max()) + 1, settings.adversary).to(encoder.device)
     trainer = _trainer(encoder, network, _Rows(encoder, left, right, texts, examples), settings, pace, work)
-    about = {"model": identify(settings.model), **asdict(settings), **(identity or {})}
+    about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
     run(trainer, pace, about, progress)
     # The trainer leaves a forward behind that computes in 16 bits; scores are read in 32.
     trainer.accelerator.unwrap_model(network, keep_fp32_wrapper=False)

@@ -22,6 +22,7 @@ from askew.stages.bench.runs import Choice, Found, World
 from askew.stages.bench.saved import check_place, write_runs
 from askew.stages.bench.scoring import Scorer, ask_measures, effectiveness_of, leans_of
 from askew.stages.built_pairs import LEAN
+from askew.stages.held_out import HELD_OUT, seen_by
 
 # So much is done, of so much, and of what.
 Progress = Callable[[int, int, str], None]
@@ -58,6 +59,7 @@ def bench(
     notes: list[str] = []
     world = World(source, Store(store), first, k)
     world.set_queries(_queries(world.resources.collection, queries, notes))
+    notes += _seen(others, world.queries["text"].to_pylist())
     texts = [one.text for one in asked]
     # A trained selector reads this lean of the results, whether it is asked for or not.
     more = [LEAN] if LEAN not in texts and any(lever.trained for lever in others) else []
@@ -101,6 +103,20 @@ def _queries(collection: Collection, wanted: str | Path | None, notes: list[str]
         notes.append(f"{len(ids) - chosen.num_rows:,} of {len(ids):,} queries of {wanted} are no judged queries here")
     notes.append(f"{judged.num_rows - chosen.num_rows:,} of {judged.num_rows:,} judged queries were not asked for")
     return chosen
+
+
+def _seen(levers: Sequence[Lever], texts: Sequence[str]) -> list[str]:
+    """Models that are asked what they were trained on: that flatters them."""
+    told = []
+    for lever in levers:
+        folder = Path(lever.choice if lever.trained else lever.name)
+        seen = seen_by(folder, texts) if lever.trained or lever.kind == RERANK else None
+        if seen:
+            told.append(
+                f"{lever.text}: {seen:,} of {len(texts):,} queries were not held out when it was trained, which "
+                f"flatters it; give --queries {folder / HELD_OUT}"
+            )
+    return told
 
 
 def _report(

@@ -58,8 +58,8 @@ class FinetuneSettings:
 
 # Published for full fine-tuning; and for LoRA a rate that suits its few weights.
 PACES = {
-    "full": Pace(epochs=2, batch_size=8, learning_rate=2e-5, warmup=0.0, weight_decay=0.01, save_every=0),
-    "lora": Pace(epochs=8, batch_size=4, learning_rate=1e-3, warmup=0.1, weight_decay=0.01, save_every=0),
+    "full": Pace(epochs=2.0, batch_size=8, learning_rate=2e-5, warmup=0.0, weight_decay=0.01, save_every=0),
+    "lora": Pace(epochs=8.0, batch_size=4, learning_rate=1e-3, warmup=0.1, weight_decay=0.01, save_every=0),
 }
 
 

@@ -175,7 +175,8 @@ def _with_adapter(model: Any, settings: TextSettings) -> Any:
 def _without_hints() -> Iterator[None]:
     """PEFT looks for the base's configuration, which a GGUF file has inside, and wonders aloud."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Could not find a config file")
+        for said in ("Could not find a config file", "Unable to fetch remote file"):
+            warnings.filterwarnings("ignore", message=said)
         yield
 
 
@@ -191,7 +192,7 @@ def fit_texts(
     made = TextModel.load(settings, where)
     rows = [made.encode(prompt, target) for prompt, target in zip(prompts, targets, strict=True)]
     own = replace(pace, epochs=epochs_for(len(rows), settings.steps, pace))
-    about = {"model": identify(settings.model), **asdict(settings), **(identity or {})}
+    about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
     with _without_hints():
         run(_trainer(made, rows, own, work), own, about, progress)
     return made

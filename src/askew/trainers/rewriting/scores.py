@@ -23,6 +23,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.overlap import common_length, f_measure
+
 Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
 _BETA = 1.2
@@ -68,21 +70,6 @@ def pair_scores(
 def stemmed(text: str, stem: Callable[[str], str]) -> list[str]:
     """Words of letters and digits, lower-cased; those of more than three letters stemmed."""
     return [stem(word) if len(word) > 3 else word for word in _OTHER.sub(" ", text.lower()).split()]
-
-
-def f_measure(common: float, ours: int, theirs: int) -> float:
-    """Precision and recall weighed equally."""
-    return 2.0 * common / (ours + theirs) if common else 0.0
-
-
-def common_length(left: Sequence[str], right: Sequence[str]) -> int:
-    """The length of the longest common subsequence."""
-    row = [0] * (len(right) + 1)
-    for word in left:
-        before = 0
-        for i, other in enumerate(right, start=1):
-            before, row[i] = row[i], before + 1 if word == other else max(row[i], row[i - 1])
-    return row[-1]
 
 
 def rouge_l_beta(wanted: str, written: str) -> float:

@@ -1,0 +1,31 @@
+"""Which queries a model was not trained on: written beside it, and asked for where it is measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from askew.corpora.queries import read_queries
+from askew.publish.splits import normal
+from askew.trainers.common import write_whole
+
+HELD_OUT = "held-out.jsonl"
+
+
+def write_held_out(folder: Path, query_ids: Sequence[str], texts: Sequence[str]) -> None:
+    """Ids and texts as JSON Lines, which every command that reads queries reads; nothing where there are none."""
+    lines = [
+        json.dumps({"query_id": name, "text": text}, ensure_ascii=False)
+        for name, text in zip(query_ids, texts, strict=True)
+    ]
+    if lines:
+        write_whole(folder / HELD_OUT, "\n".join(lines) + "\n")
+
+
+def seen_by(folder: Path, texts: Sequence[str]) -> int | None:
+    """How many queries were not held out when a model was trained, by their words; None where nobody knows."""
+    if not (folder / HELD_OUT).is_file():
+        return None
+    held = {normal(text) for text in read_queries(folder / HELD_OUT)["text"].to_pylist()}
+    return sum(normal(text) not in held for text in texts)
