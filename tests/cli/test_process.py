@@ -37,6 +37,15 @@ def test_help_names_every_command():
     assert all(f"\n  {name}" in listed for name in ("measure", "compare", "annotate", "demo", "list", "show"))
 
 
+@pytest.mark.parametrize("words", [[], ["train"]])
+def test_the_list_of_commands_fits_a_terminal_and_cuts_no_sentence(words):
+    listed = (
+        start(*words, "--help", env={**os.environ, "COLUMNS": "80"}).stdout.partition("Commands:\n")[2].splitlines()
+    )
+    assert len(listed) >= 6
+    assert [line for line in listed if len(line) > 80 or (line.endswith("...") and not line.endswith(", ..."))] == []
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [

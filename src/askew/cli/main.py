@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -37,41 +38,49 @@ _CannotRead: Any = typer.BadParameter.__mro__[2]
 app = typer.Typer(
     name="askew",
     help="Ask, see how far the answers lean, ask again.\n\n"
-    "Measure how search results lean toward a group, with published measures reproduced to the digit, "
-    "and compare runs query by query.",
+    "Measure how search results lean toward a group, find ways to ask that lean less and retrieve as well, "
+    "publish them, train models on them, and read from logs how people ask.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("measure")(measure.command)
-app.command("compare")(compare.command)
-app.command("annotate")(annotate.command)
-app.command("index")(retrieve.index_command)
-app.command("search")(retrieve.search_command)
-app.command("reformulate")(reformulate.reformulate_command)
-app.command("classify")(reformulate.classify_command)
-app.command("calibrate")(reformulate.calibrate_command)
-app.command("plan")(build.plan_command)
-app.command("run")(build.run_command)
-app.command("publish")(build.publish_command)
-app.command("report")(report.report_command)
-app.command("verify")(build.verify_command)
-app.command("bench")(bench.bench_command)
-app.command("serve")(serve.serve_command)
-app.command("mcp")(serve.mcp_command)
-app.command("negatives")(train_ranker.negatives_command)
-app.command("rerank")(train_ranker.rerank_command)
-app.command("logs")(logs.command)
-train.train_app.command("ranker")(train_ranker.ranker_command)
-train.train_app.command("selector")(train_ranker.selector_command)
-train.train_app.command("generator")(train_text.generator_command)
-train.train_app.command("rewriter")(train_text.rewriter_command)
-app.add_typer(train.train_app, name="train")
-app.command("demo")(demo.command)
-app.command("list")(look.list_command)
-app.command("show")(look.show_command)
+# In the order of the work; what each is for in one line of a terminal.
+_COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("demo", demo.command, "A whole build on the embedded collection: begin here."),
+    ("measure", measure.command, "How far runs lean, and how well they retrieve."),
+    ("compare", compare.command, "Two runs query by query: is the difference real?"),
+    ("annotate", annotate.command, "Count once which groups documents name, for many runs."),
+    ("index", retrieve.index_command, "Index documents for a ranker."),
+    ("search", retrieve.search_command, "Search every query and write a run."),
+    ("reformulate", reformulate.reformulate_command, "Other ways to ask each query."),
+    ("classify", reformulate.classify_command, "Which group each query asks about, or none."),
+    ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold on your labels."),
+    ("plan", build.plan_command, "The steps of a recipe, and what is done already."),
+    ("run", build.run_command, "Run a recipe: from queries to chosen pairs."),
+    ("report", report.report_command, "The tables and figures of a build as one HTML page."),
+    ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
+    ("verify", build.verify_command, "Check a released dataset against its own rules."),
+    ("bench", bench.bench_command, "All levers side by side: rerank, retrain, ask otherwise."),
+    ("negatives", train_ranker.negatives_command, "Sample training negatives, some that lean most."),
+    ("rerank", train_ranker.rerank_command, "Put the documents of a run in another order."),
+    ("logs", logs.command, "How people add a group to their queries, from a log."),
+    ("serve", serve.serve_command, "The explorer in the browser, and a REST service."),
+    ("mcp", serve.mcp_command, "Search, reformulate and measure for a language model."),
+    ("list", look.list_command, "What there is of a kind: measures, rankers, lexicons, ..."),
+    ("show", look.show_command, "One measure, lexicon, preset or plugin in full."),
+)
+_TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("ranker", train_ranker.ranker_command, "A cross-encoder that ranks leaning documents lower."),
+    ("selector", train_ranker.selector_command, "Which way to ask is taken, without judgements."),
+    ("generator", train_text.generator_command, "Writes the query that a passage answers."),
+    ("rewriter", train_text.rewriter_command, "Writes a better query for a query."),
+)
+for _own, _commands in ((app, _COMMANDS), (train.train_app, _TRAINED)):
+    for _name, _command, _about in _commands:
+        _own.command(_name, short_help=_about)(_command)
+app.add_typer(train.train_app, name="train", short_help="Train a model and measure it on what it has not seen.")
 
 
 def _version(wanted: bool) -> None:

@@ -26,7 +26,7 @@ Seed = Annotated[int, typer.Option(help="Seed of the folds and of the training."
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 
-@train_app.command("classifier")
+@train_app.command("classifier", short_help="Which group a query asks about.")
 def classifier_command(
     data: Annotated[Path, typer.Argument(help="Labelled queries: id,query,label (f, m, n), JSON Lines or Parquet.")],
     out: Out,
@@ -63,7 +63,7 @@ def classifier_command(
     typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
 
 
-@train_app.command("adapter")
+@train_app.command("adapter", short_help="Relevance that prefers no gender (GrepBiasIR).")
 def adapter_command(
     data: Annotated[Path, typer.Argument(help="The folder of GrepBiasIR (queries-documents_CATEGORY.csv).")],
     out: Out,
