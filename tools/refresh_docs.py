@@ -1,8 +1,9 @@
 """Run the commands in the documentation and put their real output below them.
 
 A block that starts with ```console holds lines "$ askew ..." and what they printed. Between <!-- results: TITLE -->
-and <!-- end --> stands the section of that title of benchmarks/results.md. ``python tools/refresh_docs.py`` writes both
-anew; a test checks that they are as they would be written. So no number in them is typed by hand.
+and <!-- end --> stands the section of that title of benchmarks/results.md; with TITLE | PATTERN, what the pattern finds
+there first. ``python tools/refresh_docs.py`` writes both anew; a test checks that they are as they would be written. So
+no number in them is typed by hand.
 """
 
 from __future__ import annotations
@@ -20,23 +21,28 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RESULTS = ROOT / "benchmarks" / "results.md"
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-_RESULT = re.compile(r"(<!-- results: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+_RESULT = re.compile(r"(<!-- results: ([^\n]*?)(?: \| ([^\n]*))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def refreshed(text: str) -> str:
     """The page with the output of its commands and the results of the benchmarks as they are now."""
-    text = _RESULT.sub(lambda found: f"{found[1]}\n{result(found[2])}\n\n{found[3]}", text)
+    text = _RESULT.sub(lambda found: f"{found[1]}\n{result(found[2], found[3])}\n\n{found[4]}", text)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         return _BLOCK.sub(lambda block: f"```console\n{_run_block(block[1])}```", text)
 
 
-def result(title: str) -> str:
-    """One section of the benchmarks' results: when and where it was measured, and what was printed."""
+def result(title: str, pattern: str | None = None) -> str:
+    """A section of the benchmarks' results: when and where it was measured, and what was printed; or a part of it."""
     parts = re.split(r"^## (.*)$", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = dict(zip(parts[1::2], parts[2::2], strict=True))
-    if title not in found:
-        raise SystemExit(f"{RESULTS.name}: expected a section {title!r}, found {', '.join(sorted(found))}")
-    return found[title].strip()
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    if title not in sections:
+        raise SystemExit(f"{RESULTS.name}: expected a section {title!r}, found {', '.join(sorted(sections))}")
+    if pattern is None:
+        return str(sections[title].strip())
+    found = re.search(pattern, sections[title], re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, found it not")
+    return f"```\n{found[0]}\n```"
 
 
 def _run_block(block: str) -> str:

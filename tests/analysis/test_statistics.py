@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from askew.analysis import significance
 from askew.analysis.intervals import mean_with_interval
-from askew.analysis.significance import holm, paired, sign_flip_p
+from askew.analysis.significance import holm, least_p, paired, sign_flip_p
 from askew.core.measure import Direction
 
 values = st.lists(st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 3)), min_size=1, max_size=10)
@@ -151,3 +151,8 @@ def test_holm_never_lowers_a_p_and_keeps_the_order(ps):
     assert all(c >= p for c, p in zip(corrected, ps, strict=True))
     ranked = sorted(range(len(ps)), key=lambda i: ps[i])
     assert all(corrected[a] <= corrected[b] + 1e-15 for a, b in itertools.pairwise(ranked))
+
+
+@pytest.mark.parametrize("n", [3, 14, 15, 40])
+def test_when_all_queries_gain_the_same_p_is_the_least_that_can_be_shown(n):
+    assert sign_flip_p(np.ones(n)) == pytest.approx(least_p(n), abs=2 / 20_001 if n > 14 else 0)

@@ -127,7 +127,7 @@ def test_a_ray_of_ones_own_says_nothing_not_even_of_a_dead_actor(tmp_path, marks
 
 def test_without_ray_one_line_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"askew\[ray\]"):
+    with pytest.raises(MissingExtra, match=r"\.\[ray\]"):
         run(tmp_path, Making(), RayExecutor(workers=1))
 
 

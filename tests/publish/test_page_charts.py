@@ -228,5 +228,5 @@ def test_a_format_that_nobody_writes_and_a_missing_extra_are_told(monkeypatch):
     with pytest.raises(Exception, match="expected some of svg, png, found 'pdf'"):
         check_formats(["pdf"])
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
-    with pytest.raises(Exception, match=r"askew\[figures\]"):
+    with pytest.raises(Exception, match=r"\.\[figures\]"):
         check_formats(["svg", "png"])

@@ -126,7 +126,7 @@ def test_passages_that_are_not_there_are_one_clear_line():
 
 def test_without_the_neural_extra_one_line_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtra, match=r"askew\[neural\]"):
+    with pytest.raises(MissingExtra, match=r"\.\[neural\]"):
         BertQe(model="a-model-of-this-test").reformulate(asked("nurse", "a nurse at work"))
 
 

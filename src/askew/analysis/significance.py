@@ -19,6 +19,11 @@ _CHUNK = 4_000_000
 SAME = 1e-12
 
 
+def least_p(n: int) -> float:
+    """The smallest p that the permutation test can show for so many queries."""
+    return 2.0 / 2.0**n if n <= _EXACT_UP_TO else 1.0 / (RANDOM_FLIPS + 1)
+
+
 @dataclass(frozen=True)
 class Paired:
     """Old against new on one measure. ``gain`` is positive where new is better, whatever the direction."""

@@ -131,6 +131,7 @@ def _legend(report: BenchReport) -> list[str]:
 
     said = (
         "In a cell: the mean; its change against the base with a paired bootstrap 95% interval; p of a paired "
-        f"permutation test, Holm over all {report.tests} tests; queries helped/hurt."
+        f"permutation test, Holm over all {report.tests} tests (the least it can show is {report.least_p:.1g}); "
+        "queries helped/hurt."
     )
     return [said, *marks_note(report), *report.rules]

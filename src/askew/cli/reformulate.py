@@ -58,7 +58,7 @@ def _print_tallies(rows: list[dict[str, Any]]) -> None:
     from askew.cli.render import print_rows
 
     columns = [
-        ("made", [f"{row['made']:,}" for row in rows]),
+        ("tried", [f"{row['made']:,}" for row in rows]),
         ("kept", [f"{row['kept']:,}" for row in rows]),
         ("queries", [f"{row['queries']:,}" for row in rows]),
         ("dropped", ["; ".join(f"{n:,} {why}" for why, n in row["rejected"].items()) or "-" for row in rows]),

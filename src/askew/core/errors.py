@@ -48,7 +48,7 @@ class MissingExtra(AskewError):
     exit_code = 4
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra {extra!r}: pip install 'askew[{extra}]'")
+        super().__init__(f"{what} needs the extra {extra!r}: pip install '.[{extra}]' in a checkout of askew")
         self.extra = extra
 
 

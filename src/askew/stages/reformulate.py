@@ -69,7 +69,7 @@ class IndexStatistics:
 
 @dataclass
 class Tally:
-    """What became of one method's candidates."""
+    """What became of one method's candidates: those made are kept or rejected, by the method itself or by a filter."""
 
     method: str
     made: int = 0
@@ -156,7 +156,7 @@ def _kept(
     ]
     flat.sort(key=lambda one: (one[0], one[1]))
     for tally, (_, found) in zip(tallies, made, strict=True):
-        tally.made += len(found)
+        tally.made += len(found) + found.rejected.total()
         tally.rejected.update(found.rejected)
     for check in filters:
         originals = [asked.texts[row] for row, *_ in flat]

@@ -192,7 +192,7 @@ def test_an_unknown_prompt_is_named_with_what_is_known(make):
 
 def test_without_httpx_one_line_names_the_extra(make, monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtra, match=r"askew\[llm\]"):
+    with pytest.raises(MissingExtra, match=r"\.\[llm\]"):
         make().reformulate(asked_of("a"))
 
 

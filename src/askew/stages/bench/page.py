@@ -123,7 +123,8 @@ def _changes_section(files: Collected, report: BenchReport) -> Section:
     notes = [
         marks_note(report)[0],
         "Change: of the mean, in percent of the base's; paired bootstrap over queries. Gain: positive is better, mean "
-        f"over queries. p: paired permutation test; Holm over all {report.tests} tests of this table.",
+        f"over queries. p: paired permutation test; Holm over all {report.tests} tests of this table; the least it can "
+        f"show is {report.least_p:.1g}.",
     ]
     given = Table("changes", "Each lever against the base, query by query", head, groups, notes)
     return Section("changes", "Changes", [files.table(given)])

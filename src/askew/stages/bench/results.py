@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.analysis.significance import Paired, holm, paired
+from askew.analysis.significance import Paired, holm, least_p, paired
 from askew.core.errors import DataError
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
@@ -80,6 +80,11 @@ class BenchReport:
     def tests(self) -> int:
         """Over how many tests p is corrected."""
         return sum(cell.p_holm is not None for row in self.rows for cell in row.cells.values())
+
+    @property
+    def least_p(self) -> float:
+        """The smallest corrected p that the tests can show."""
+        return min(1.0, self.tests * least_p(len(self.query_ids)))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
