@@ -224,3 +224,32 @@ def test_comparing_tells_how_far_it_is():
         DEMO.runs[0], DEMO.runs[1], DEMO.docs, measures="ARaB@10 RaB@10", testing=lambda *done: told.append(done)
     )
     assert told == [(0, 2), (1, 2)]
+
+
+def test_identical_top_documents_differ_against_their_own_background_and_that_is_told(askew, files):
+    files.run("old.run", {"q1": ["d5", "d1"], "q2": ["d1", "d5"]})
+    files.run("new.run", {"q1": ["d5", "d1", "d3"], "q2": ["d1", "d5", "d3"]})
+    command = "compare old.run new.run --docs docs.tsv --measures NFaiRR@1 --json"
+    own, same = askew(command), askew(f"{command} --background new.run")
+    assert own.json["measures"]["NFaiRR@1"]["gain"] < 0
+    assert "each run is measured against the documents it retrieved itself" in own.err and "--background" in own.err
+    assert same.json["measures"]["NFaiRR@1"]["gain"] == 0
+    assert same.err == ""
+
+
+def test_the_table_says_what_a_gain_is_of_a_measure_that_is_best_at_zero(askew):
+    command = f"compare old.run new.run {ALL} --measures"
+    signed = " ".join(askew(f"{command} 'RR@10 RaB(tc)@2'").table.split())
+    sentence = (
+        "of a measure that is best at zero the gain is how much nearer to zero queries come on average, "
+        "and its change is left out, for signed means can cancel"
+    )
+    assert sentence in signed
+    assert "best at zero" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table
+
+
+def test_what_a_preset_changes_stands_below_the_table_of_a_comparison(askew):
+    table = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB@2' --preset refairmulate2025").table
+    shown = " ".join(table.split())
+    assert "ARaB@2: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 preset" in shown
+    assert table.endswith("preset refairmulate2025 (askew show preset refairmulate2025)\n")

@@ -380,3 +380,96 @@ def test_a_note_with_a_strange_query_id_is_shown_as_text(askew, files):
     files.text("queries.tsv", "q1\tfirst\n\x1b[31mred\tnot in the run\n")
     result = askew(f"measure old.run {ALL} --queries queries.tsv --measures RR@10")
     assert "red" in result.err and "\x1b" not in result.err
+
+
+def test_several_runs_each_against_their_own_documents_are_told(askew):
+    command = "measure old.run new.run --docs docs.tsv --json --measures"
+    told = askew(f"{command} 'NFaiRR@2 NFaiRR@3 ARaB@2'").err
+    assert told == (
+        "note: NFaiRR@2, NFaiRR@3: each run is measured against the documents it retrieved itself; "
+        "give --background RUN to measure all against the same\n"
+    )
+    assert askew(f"{command} NFaiRR@2 --background old.run").err == ""
+    assert askew(f"{command} ARaB@2").err == ""
+    assert askew("measure old.run --docs docs.tsv --measures NFaiRR@2 --json").err == ""
+
+
+@pytest.mark.parametrize("asked", ["--measures 'NFaiRR(background=self)@2'", "--preset refairmulate2025"])
+def test_where_the_measure_itself_says_self_the_note_tells_how_to_ask_otherwise(askew, asked):
+    told = askew(f"measure old.run new.run {ALL} {asked} --json").err
+    assert "ask for NFaiRR(background=run) and give --background RUN to measure all against the same" in told
+
+
+def test_what_a_preset_changes_stands_below_the_table(askew):
+    command = "measure old.run --docs docs.tsv --measures 'ARaB(tf)@10 ARaB(tf,tokens=word)@10'"
+    below = askew(f"{command} --preset refairmulate2025").table.rpartition("]\n")[2]
+    assert " ".join(below.split()) == (
+        "ARaB(tf)@10: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 "
+        "ARaB(tf,tokens=word)@10: sign=running-abs, overlap=first, missing=drop, order=file, digits=4 "
+        "preset refairmulate2025 (askew show preset refairmulate2025)"
+    )
+    assert askew(command).table.endswith("]\n\n")
+
+
+def test_measures_with_the_same_changes_share_a_line(askew):
+    table = askew("measure old.run --docs docs.tsv --measures 'RaB@1 FaiRR@2 RaB@2' --tokens blank").table
+    assert table.splitlines()[-1] == "RaB@1, FaiRR@2, RaB@2: tokens=blank"
+
+
+def test_what_is_changed_stays_out_of_what_machines_read(askew):
+    for form in ("--json", "--tsv"):
+        assert "askew show preset" not in askew(f"measure old.run {ALL} --preset refairmulate2025 {form}").out
+
+
+def test_what_is_changed_is_wrapped_to_the_terminal(askew, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    out = askew("measure old.run --docs docs.tsv --measures 'ARaB@2' --preset refairmulate2025").out
+    assert max(map(len, out.splitlines())) <= 30
+    assert "sign=running-abs," in out.split()
+
+
+def test_liwc_without_its_dictionary_is_told_to_be_another_thing(askew, files):
+    command = "measure old.run --docs docs.tsv --json --measures"
+    told = askew(f"{command} 'LIWC@10 LIWC@5 LexiconShare@3'").err
+    assert told.startswith("note: LIWC@10, LIWC@5: ") and told.count("\n") == 1
+    assert "the open lexicon gender stands in" in told and "not LIWC" in told and "--lexicon" in told
+    assert askew(f"{command} LexiconShare@10").err == ""
+    files.text("liwc.dic", "%\n1\tfemale\n2\tmale\n%\nshe\t1\nhe\t2\n")
+    assert askew(f"{command} LIWC@10 --lexicon liwc.dic").err == ""
+
+
+def test_judged_queries_that_a_run_lacks_are_told(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\nq8 0 d1 1\nq9 0 d1 0\n")
+    command = "measure old.run --docs docs.tsv --qrels qrels.txt --json --measures"
+    told = askew(f"{command} 'RR@10 ARaB@2'").err
+    assert told == "note: old.run: 2 of 4 judged queries are in the run; means are over those\n"
+    assert askew(f"{command} ARaB@2").err == ""
+
+
+def test_means_are_not_said_to_be_over_judged_queries_where_others_count_too(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
+    told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged zero --json").err
+    assert "old.run: 1 of 2 judged queries are in the run; means are over the queries of the run" in told
+
+
+def test_judged_queries_that_nobody_asked_for_are_not_missed(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\nq9 0 d1 0\n")
+    files.text("queries.tsv", "q1\tfirst\nq2\tsecond\n")
+    assert askew("measure old.run --qrels qrels.txt --queries queries.tsv --measures RR@10 --json").err == ""
+
+
+def test_the_positive_group_of_a_lexicon_of_ones_own_is_told(askew, files):
+    files.text("age.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
+    command = "measure old.run --docs docs.tsv --lexicon age.toml --measures"
+    lines = askew(f"{command} 'RaB(tc)@1 RaB(tc,sign=abs)@1 FaiRR@1'").table.splitlines()[-3:]
+    assert re.fullmatch(r"RaB\(tc\)@1: groups=old-young, lexicon=age@[0-9a-f]{12}; positive: old", lines[0])
+    assert lines[1].startswith("RaB(tc,sign=abs)@1: ") and "positive" not in lines[1]
+    assert lines[2].startswith("FaiRR@1: groups=young+old, ") and "positive" not in lines[2]
+    assert "; positive: young\n" in askew(f"{command} 'RaB(tc,groups=young-old)@1'").table
+    assert "positive" not in askew("measure old.run --docs docs.tsv --lexicon gender --measures RaB@1").table
+
+
+def test_a_measure_is_shown_with_the_background_it_has_when_none_is_given(askew):
+    facts = askew("show measure NFaiRR --json").json
+    assert "background='self'" in facts["signature"]
+    assert facts["parameters"]["background"].startswith("self [run, self]: ")

@@ -2,10 +2,36 @@
 
 import pytest
 
+from askew.core.measure import Measure
+from askew.measures.catalogue import Asked, Catalogue, family_names
 from askew.plugins import registry
+from askew.plugins.kinds import Parameter
 from askew.testing.contracts import check_measure_family
 
 
 @pytest.mark.parametrize("name", registry.names("measure"))
 def test_the_family_keeps_the_contract(name):
     check_measure_family(registry.load("measure", name))
+
+
+@pytest.mark.parametrize("name", family_names(available=True))
+def test_a_measure_asked_by_its_name_alone_leaves_nothing_unsaid(name):
+    (asked,) = Catalogue(overrides={"background": "self"}).complete([name])
+    assert asked.unsaid == {}
+
+
+def test_what_an_option_changes_is_unsaid_and_what_the_text_names_is_not():
+    options = {"tokens": "blank", "missing": "drop", "order": "score"}
+    named, short = Catalogue(overrides=options).complete(["RaB(tc, tokens=seyedsalehi)@5", "RaB@5"])
+    assert named.unsaid == {"missing": "drop"}
+    assert short.unsaid == {"tokens": "blank", "missing": "drop"}
+
+
+def test_a_measure_that_must_be_told_something_is_held_against_its_bare_defaults():
+    class Family:
+        name = "Mine"
+        positional = ()
+        parameters = {"lexicon": Parameter("", "a lexicon of one's own"), "depth": Parameter(3, "how deep")}
+
+    mine = Measure("Mine", (("depth", 3), ("lexicon", "age@0123456789ab")), 5)
+    assert Asked("Mine@5", mine, Family()).unsaid == {"lexicon": "age@0123456789ab"}

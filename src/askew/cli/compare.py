@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from askew.measures.catalogue import Asked
     from askew.stages.compare import CompareReport
 
+_BEST_AT_ZERO = (
+    "of a measure that is best at zero the gain is how much nearer to zero queries come on average, "
+    "and its change is left out, for signed means can cancel"
+)
+
 
 def command(
     old: Annotated[Path, typer.Argument(help="The run to compare with.")],
@@ -68,7 +73,7 @@ def command(
     elif as_tsv:
         _print_tsv(report)
     else:
-        _print_table(report)
+        _print_table(report, preset)
 
 
 def _delta(text: str | None) -> float | dict[str, float] | None:
@@ -97,7 +102,8 @@ def _print_tsv(report: CompareReport) -> None:
         say_tsv(text, *values, row["signature"])
 
 
-def _print_table(report: CompareReport) -> None:
+def _print_table(report: CompareReport, preset: str | None) -> None:
+    from askew.cli.measure import say_what_changed, say_wrapped
     from askew.cli.render import number, p_value, print_tables, say
 
     rows = [report.results[a.text] for a in report.asked]
@@ -113,6 +119,9 @@ def _print_table(report: CompareReport) -> None:
     ]
     print_tables(f"old: {report.old}   new: {report.new}", "measure", [a.text for a in report.asked], columns)
     say("gain: how much better new is in the measure's own direction, mean over queries")
+    if any(a.direction is Direction.ZERO for a in report.asked):
+        say_wrapped(_BEST_AT_ZERO)
+    say_what_changed(report.asked, preset)
     if report.p_no_loss_holm:
         say("")
         _print_no_loss(report)

@@ -191,13 +191,13 @@ def _show_measure(name: str) -> dict[str, Any]:
 
     family = find_family(Measure.parse(name).name)
     # As measure has it where no background run is given.
-    (asked,) = Catalogue(overrides={"background": "self"}).complete([name])
+    unsaid = {"background": "self"}
+    (asked,) = Catalogue(overrides=unsaid).complete([name])
     described = {}
     for key, parameter in family.parameters.items():
         choices = f" [{', '.join(map(str, parameter.choices))}]" if parameter.choices else ""
-        described[key] = (
-            f"{'none' if parameter.default in (None, '') else parameter.default}{choices}: {parameter.about}"
-        )
+        default = unsaid.get(key, parameter.default)
+        described[key] = f"{'none' if default in (None, '') else default}{choices}: {parameter.about}"
     return {
         "measure": name, "about": family.about, "reads": sorted(family.reads), "better": asked.direction.value,
         "signature": asked.signature, "parameters": described,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +13,7 @@ import typer
 from askew.cli import options as o
 
 if TYPE_CHECKING:
+    from askew.measures.catalogue import Asked
     from askew.stages.measure import MeasureReport
 
 
@@ -53,10 +56,12 @@ def command(
             fields=o.split_fields(fields), run_format=run_format, store=store, progress=progress, seed=seed,
         )  # fmt: skip
     note(report.notes)
-    show(report, per_query, signature, as_json, as_tsv)
+    show(report, per_query, signature, as_json, as_tsv, preset)
 
 
-def show(report: MeasureReport, per_query: bool, signature: bool, as_json: bool, as_tsv: bool) -> None:
+def show(
+    report: MeasureReport, per_query: bool, signature: bool, as_json: bool, as_tsv: bool, preset: str | None = None
+) -> None:
     """Print a report in the form asked for."""
     from askew.cli.render import say, say_json
 
@@ -66,6 +71,7 @@ def show(report: MeasureReport, per_query: bool, signature: bool, as_json: bool,
         _print_tsv(report, per_query)
     else:
         _print_table(report)
+        say_what_changed(report.asked, preset)
         if per_query:
             _print_per_query(report)
     if signature and not as_json:
@@ -116,3 +122,44 @@ def _print_per_query(report: MeasureReport) -> None:
             for a in report.asked
         ]
         print_tables(run.name, "query", run.query_ids, columns)
+
+
+def say_what_changed(asked: Sequence[Asked], preset: str | None) -> None:
+    """Below a table: where a measure is not what its name alone would stand for. Those alike share a line."""
+    alike: dict[str, list[str]] = {}
+    for one in asked:
+        alike.setdefault(_changed(one), []).append(one.text)
+    for changed, texts in alike.items():
+        if changed:
+            say_wrapped(f"{', '.join(texts)}: {changed}")
+    if preset:
+        say_wrapped(f"preset {preset} (askew show preset {preset})")
+
+
+def _changed(asked: Asked) -> str:
+    changed = ", ".join(f"{key}={value}" for key, value in asked.unsaid.items())
+    return "; ".join(filter(None, [changed, _positive(asked)]))
+
+
+def _positive(asked: Asked) -> str:
+    """Which group a positive value leans to, of a lexicon whose groups nobody can know by heart."""
+    from askew.core.measure import Direction
+    from askew.measures.catalogue import is_shipped
+
+    groups = asked.family.parameters.get("groups")
+    first, minus, _ = str(asked.measure.param("groups", "")).partition("-")
+    if groups is None or groups.default != "auto" or not minus or asked.direction is not Direction.ZERO:
+        return ""
+    return "" if is_shipped(str(asked.measure.param("lexicon"))) else f"positive: {first}"
+
+
+def say_wrapped(text: str) -> None:
+    """Print a sentence, in as many lines as the terminal needs."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from askew.cli.render import safe, say
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    for line in Text(safe(text)).wrap(Console(width=width), width, overflow="fold"):
+        say(line.plain.rstrip())

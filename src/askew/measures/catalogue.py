@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import Direction, Measure, Value
 from askew.measures.borrowed import effectiveness_names
@@ -66,7 +66,12 @@ class Asked:
 
     @property
     def signature(self) -> str:
-        """The full text: two numbers with the same signature are comparable.
+        """The full text: two numbers with the same signature are comparable, unless a run is its own background."""
+        return str(self.measure.with_params(self.shown))
+
+    @property
+    def shown(self) -> dict[str, Value]:
+        """The parameters that stand in the signature.
 
         ``background`` names the background run by its content, once it is read.
         """
@@ -74,7 +79,19 @@ class Asked:
         shown = {key: value for key, value in self.measure.params if key not in unread and not self._goes_without(key)}
         if self.background and shown.get("background") == "run":
             shown["background"] = f"{_RUN}{self.background}"
-        return str(self.measure.with_params(shown))
+        return shown
+
+    @property
+    def unsaid(self) -> dict[str, Value]:
+        """The parameters of the signature that are neither the usual ones nor in the text that was asked for."""
+        written = Measure.parse(self.text)
+        said, usual = _named(written, self.family), _usual(written, self.family)
+        # In the family's own order: what matters most comes first.
+        return {
+            key: self.shown[key]
+            for key in self.family.parameters
+            if key in self.shown and key not in said and self.shown[key] != usual.get(key)
+        }
 
     def _goes_without(self, key: str) -> bool:
         parameter = self.family.parameters[key]
@@ -197,6 +214,23 @@ def find_family(name: str) -> MeasureFamily:
 def family_names(available: bool = False) -> list[str]:
     """All names a measure may have, or only those that can be computed with what is installed."""
     return sorted({*registry.names("measure"), *ALIASES, *COLUMNAR, *effectiveness_names(available)})
+
+
+def is_shipped(lexicon_id: str) -> bool:
+    """Whether an id is that of a lexicon that comes with askew, by name and content."""
+    name = lexicon_id.partition("@")[0]
+    return name in shipped_lexicons() and load_lexicon(name).id == lexicon_id
+
+
+def _usual(measure: Measure, family: MeasureFamily) -> dict[str, Value | None]:
+    """The parameters of a measure of which only the name and the cutoff are given, with no option and no preset."""
+    bare = Measure(measure.name, (), measure.cutoff)
+    try:
+        (asked,) = Catalogue(overrides={"background": "self"}).complete([str(bare)])
+    except AskewError:
+        # A plugin's measure may need to be told something, such as a lexicon: it has no usual form.
+        return {key: parameter.default for key, parameter in family.parameters.items()}
+    return dict(asked.measure.params)
 
 
 def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:

@@ -138,7 +138,9 @@ class _NFaiRR(_FaiRR):
     reads = frozenset({"mentions", "background"})
     parameters = {
         **_NEUTRALITY,
-        "background": Parameter("run", "a background run, or the measured run itself", ("run", "self")),
+        "background": Parameter(
+            "run", "the run of --background, or each run itself; self where none is given", ("run", "self")
+        ),
         "depth": Parameter(
             200, "how many documents of each background query count", number="whole", least=1, most=LARGEST
         ),

@@ -15,6 +15,7 @@ from askew.measures.common import MISSING
 from askew.measures.effectiveness import UNJUDGED
 from askew.plugins import registry
 from askew.stages.job import Job
+from askew.stages.measure_notes import note_on_liwc, note_on_missing_queries, note_on_own_backgrounds
 from askew.stages.report import MeasureReport, RunScores
 from askew.stages.texts import DocumentSource, Progress
 from askew.stages.universe import QrelsLike, RunLike, named_runs
@@ -71,6 +72,12 @@ def measure(
         before_scoring(job.asked)
     job.read(named, background, qrels, run_format)
     job.restrict(queries, label)
+    if background is None and len(named) > 1:
+        job.notes += note_on_own_backgrounds(job.asked, chosen)
+    job.notes += note_on_liwc(job.asked)
+    # Where queries are named, those that a run lacks are noted already.
+    if queries is None and job.qrels is not None:
+        job.notes += note_on_missing_queries(job.asked, job.runs, job.qrels)
     source = None if docs is None else DocumentSource(docs, job.fields, job.published, _store(store))
     return job.score(source, progress, seed)
 
