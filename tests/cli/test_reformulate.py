@@ -60,6 +60,11 @@ def test_a_wrong_command_is_one_line(askew, arguments, code, message):
     assert message in done.err
 
 
+@pytest.mark.parametrize("words", [["reformulate", "demo", "--method", "swap"], ["classify", "demo"]])
+def test_a_folder_that_is_not_there_is_told_before_the_work(askew, words):
+    assert "nowhere/c.tsv: expected a folder nowhere, found none" in askew([*words, "--out", "nowhere/c.tsv"]).err
+
+
 def test_an_unknown_ending_is_refused(askew):
     assert "expected the ending" in askew(["reformulate", "demo", "--method", "swap", "--out", "c.xlsx"]).err
 

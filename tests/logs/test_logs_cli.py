@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from askew.cli import logs
-from askew.core.errors import AskewError, ConfigError
+from askew.core.errors import AskewError, ConfigError, DataError
 from askew.logs.planted import Planted
 from askew.logs.synthetic import SyntheticLog, write_log
 
@@ -158,8 +158,27 @@ def test_decisions_survive_a_log_that_could_not_be_read(askew_logs, tmp_path):
     decided = "keyphrase\tscore\tn\tusers\tdecision\nkids\t0.1\t9\t9\tyoung\n"
     (tmp_path / "terms.tsv").write_text(decided)
     (tmp_path / "log.tsv").write_text("user\ttime\tquery\nu\tnever\tx\n")
-    askew_logs("log.tsv", "--review", "terms.tsv")
+    with pytest.raises(DataError):
+        askew_logs("log.tsv", "--review", "terms.tsv")
     assert (tmp_path / "terms.tsv").read_text() == decided
+
+
+def test_a_log_whose_rows_are_all_left_out_is_told_with_reasons_and_an_example(askew_logs, tmp_path):
+    head = "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
+    (tmp_path / "log.tsv").write_text(head + "u\tx\tnever\t\t\nu\ty\tnever\t\t\nu\n")
+    with pytest.raises(DataError) as found:
+        askew_logs("log.tsv", "--format", "aol", "--out", "report")
+    assert str(found.value) == (
+        "log log.tsv: expected rows of a log, found none; left out: 2 unparseable time, 1 wrong number of columns "
+        "(for example log.tsv:2: time 'aaaaa'); look at --format and --columns"
+    )
+    assert found.value.exit_code == 3 and not (tmp_path / "report").exists()
+
+
+def test_a_log_without_a_reformulation_is_no_mistake(askew_logs, tmp_path):
+    (tmp_path / "log.tsv").write_text("user\ttime\tquery\nu\t5\tx\n")
+    out, err = askew_logs("log.tsv")
+    assert "1 rows, 0 left out" in out and "there is no reformulation for a group" in err
 
 
 def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp_path):
@@ -200,6 +219,7 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
         (["--demo", "--lexicon", PLACES], "--demo: the made-up log adds terms for female and male"),
         (["--demo", "--threads", "0"], "--threads: expected a number from 1 on, found 0"),
         (["--demo", "--threads", "-1"], "--threads: expected a number from 1 on, found -1"),
+        (["--demo", "--out", f"{PLACES}/report"], f"expected a folder {PLACES}, found a file"),
         (["--demo", "--review", "nowhere/terms.tsv"], "--review nowhere/terms.tsv: there is no folder nowhere"),
     ],
 )

@@ -162,6 +162,8 @@ def test_the_worst_queries_are_those_furthest_from_the_best(audited):
         assert all(one.gain is None and one.text for one in found)
     lost = audited.worst("nDCG@10", 1, 3)
     assert [one.gain for one in lost] == pytest.approx(np.sort(audited.gains("nDCG@10")[1])[:3])
+    every = audited.worst("nDCG@10", 1, 10_000)
+    assert len(every) == (audited.gains("nDCG@10")[1] < 0).sum() and all(one.gain < 0 for one in every)
 
 
 def test_a_measure_that_is_not_defined_for_these_runs_is_left_out_and_told(explorer):

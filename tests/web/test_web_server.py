@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from askew.cli.serve import serve_command
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, StoreError
 from askew.stages.explore.opening import Sources
 from askew.web.app import create_app
 from askew.web.server import _listen, _Server, serve
@@ -67,9 +67,25 @@ def test_a_signal_stops_it_and_a_second_ctrl_c_does_not_wait():
 
 def test_what_cannot_be_opened_ends_the_service_with_a_clear_line(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(DataError, match="no such folder"):
-        serve(Settings(Sources(store=tmp_path / "nowhere"), port=0), lambda address: None)
+    (tmp_path / "header.json").write_text(json.dumps({"kind": "bm25", "format": 0, "files": {}, "documents": 0}))
+    with pytest.raises(StoreError, match="index anew"):
+        serve(Settings(Sources(index=tmp_path), port=0), lambda address: None)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("store", "no such folder"), ("index", "there is no index"), ("logs", "askew logs --out"),
+        ("runs", "no such folder"), ("collection", "no such file or folder"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_told_before_an_address_is(tmp_path, name, says):
+    told = []
+    given = tmp_path / "nowhere"
+    with pytest.raises(DataError, match=says) as found:
+        serve(Settings(Sources(**{name: str(given) if name == "collection" else given}), port=0), told.append)
+    assert not told and "\n" not in str(found.value) and str(given) in str(found.value)
 
 
 def test_a_port_that_is_taken_is_told_at_once():

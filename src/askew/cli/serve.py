@@ -37,7 +37,7 @@ def serve_command(
     logs: Logs = None, runs: Runs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
     rate: RateLimit = 20.0, verbose: Verbose = False,
 ) -> None:  # fmt: skip
-    """Open the explorer in a browser: ask, see how results lean, ask again. Also a REST service."""
+    """Serve the explorer at an address of this machine: ask, see how results lean, ask again. Also a REST service."""
     _need("askew serve", "fastapi", "uvicorn", "python_multipart")
     from askew.web.server import serve
     from askew.web.settings import Limits, Settings

@@ -42,8 +42,18 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise
 
 
+def refuse_no_parent(out: Path, made: bool = False) -> None:
+    """Say which folder is missing, not which file of ours could not be written. ``made``: missing ones will be made."""
+    there = next((one for one in out.parents if one.exists()), out.parent)
+    if there.exists() and not there.is_dir():
+        raise ConfigError(f"{out}: expected a folder {there}, found a file; give another place")
+    if not made and there != out.parent:
+        raise ConfigError(f"{out}: expected a folder {out.parent}, found none; make it first")
+
+
 def refuse_full(out: Path) -> None:
-    """A release never goes where something is already."""
+    """A release never goes where something is already, nor below a file."""
+    refuse_no_parent(out, made=True)
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise ConfigError(f"{out}: expected a new or an empty folder, found something there; give another one")
 

@@ -11,11 +11,13 @@ from typing import Any
 import polars as pl
 
 from askew.core.errors import ConfigError
+from askew.publish.files import refuse_no_parent
 from askew.stages.rankers import make_ranker
 from askew.stages.reformulate import FirstPass, Tally, make_filter, make_reformulator, reformulate
 from askew.stages.retrieve import index_documents, queries_of
 
 Own = Mapping[str, Mapping[str, Any]]
+_ENDINGS = (".parquet", ".jsonl", ".ndjson", ".tsv", ".txt")
 
 
 def candidates_of(
@@ -45,21 +47,25 @@ def candidates_of(
         return reformulate(table, made, kept, first, progress)
 
 
+def check_place(out: Path) -> None:
+    """Whether a table can be written there; asked before the work, so that none is done in vain."""
+    refuse_no_parent(out)
+    if out.suffix not in _ENDINGS:
+        raise ConfigError(f"--out {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
+
+
 def write_candidates(table: pl.DataFrame, out: Path) -> None:
     """Write a table whole or not at all: Parquet, JSON Lines or TAB-separated by the ending."""
+    check_place(out)
     temporary = out.with_name(f".{out.name}.writing")
     try:
         if out.suffix == ".parquet":
             table.write_parquet(temporary)
         elif out.suffix in (".jsonl", ".ndjson"):
             table.write_ndjson(temporary)
-        elif out.suffix in (".tsv", ".txt"):
+        else:
             # Texts are one line without TAB, so nothing needs a quote.
             table.write_csv(temporary, separator="\t", quote_style="never")
-        else:
-            raise ConfigError(
-                f"--out {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}"
-            )
         temporary.replace(out)
     finally:
         temporary.unlink(missing_ok=True)

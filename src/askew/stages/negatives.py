@@ -23,6 +23,7 @@ from askew.measures.arab import KINDS, magnitudes
 from askew.measures.common import lean_of, pick_groups
 from askew.measures.fairr import neutrality
 from askew.plugins.kinds import DocMentions
+from askew.publish.files import refuse_no_parent
 from askew.stages.texts import DocumentSource, Progress, count_needed
 from askew.stages.universe import QrelsLike, RunLike, Universe, as_run, named_runs
 from askew.trainers.exports import Example, write_examples
@@ -181,6 +182,7 @@ def make_negatives(
     Queries without a text or a relevant document are left out and counted; ``lean`` is the mean lean of the negatives
     and of the documents they were drawn from.
     """
+    refuse_no_parent(out)
     given = counting or Counting()
     ranked = read_ranked(run, docs, qrels, given, how.depth, progress)
     lean = document_lean(ranked.mentions, given.lean, given.groups)

@@ -18,6 +18,7 @@ from askew.corpora.collection import open_collection
 from askew.corpora.queries import read_queries
 from askew.plugins.kinds import Ranker
 from askew.plugins.registry import build, names
+from askew.publish.files import refuse_no_parent
 from askew.rankers.disk import keeping_texts, new_folder
 
 # So many queries are searched and written at a time, so that memory stays flat.
@@ -103,6 +104,7 @@ def _lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
 
 def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
     """Write a run whole or not at all: Parquet for .parquet, otherwise the six columns of TREC. How many lines."""
+    refuse_no_parent(out)
     temporary = out.with_name(f".{out.name}.writing")
     try:
         lines = (_write_parquet if out.suffix == ".parquet" else _write_trec)(parts, temporary, tag)

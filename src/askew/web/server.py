@@ -13,6 +13,7 @@ from types import FrameType
 import uvicorn
 
 from askew.core.errors import ConfigError
+from askew.stages.explore.opening import check_sources
 from askew.web.app import create_app
 from askew.web.settings import Settings
 
@@ -44,6 +45,7 @@ class _Server(uvicorn.Server):
 def serve(settings: Settings, ready: Told, verbose: bool = False) -> None:
     """Serve until told to stop. ``ready`` is told the address as soon as it can be asked."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
+    check_sources(settings.sources)
     held = _listen(settings)
     wrong: list[BaseException] = []
 

@@ -69,7 +69,7 @@ class Audit:
         return shared, one.direction.gain(before, after)
 
     def worst(self, measure_text: str, run: int, count: int = 10) -> list[Worst]:
-        """The queries that a run is worst at by a measure, or loses most at where it is compared with the first."""
+        """The queries that a run is worst at by a measure; of the second run those that lose most against the first."""
         one, scores = self.asked(measure_text), self.report.runs[run]
         values = dict(zip(scores.query_ids, scores.values[one.text].tolist(), strict=True))
         known = [query for query, value in values.items() if not np.isnan(value)]
@@ -77,6 +77,7 @@ class Audit:
         if run == 1:
             queries, found = self.gains(measure_text)
             gains = dict(zip(queries, found.tolist(), strict=True))
+            known = [query for query in known if gains.get(query, 0.0) < 0]
         badness = {query: gains.get(query, one.direction.gain(0.0, values[query])) for query in known}
         chosen = sorted(known, key=lambda query: (badness[query], query))[:count]
         return [Worst(query, self.texts.get(query), values[query], gains.get(query)) for query in chosen]

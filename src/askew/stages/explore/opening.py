@@ -64,6 +64,24 @@ class Opened:
     logs: Path | None = None
 
 
+def check_sources(sources: Sources) -> None:
+    """Refuse what is not there, without opening what takes time."""
+    read_recipe(sources.recipe)
+    _runs(sources.runs)
+    _check_store(sources.store)
+    if sources.index is not None:
+        read_header(sources.index)
+    if sources.collection is not None:
+        open_collection(sources.collection)
+    if sources.logs is not None and not (sources.logs / "report.json").is_file():
+        raise DataError(f"--logs {sources.logs}: expected a folder that askew logs --out wrote, found no report.json")
+
+
+def _check_store(folder: Path | None) -> None:
+    if folder is not None and not folder.is_dir():
+        raise DataError(f"store {folder}: there is no such folder; askew run makes one, or leave it out for a demo")
+
+
 def open_sources(sources: Sources) -> Opened:
     """Open what is named; an index of the demo is made where there is none."""
     recipe = read_recipe(sources.recipe)
@@ -71,10 +89,7 @@ def open_sources(sources: Sources) -> Opened:
     if sources.is_demo:
         store = demo_store()
         return _opened(store, Resources(DEMO, store).index(), DEMO, recipe, runs, sources.logs)
-    if sources.store is not None and not sources.store.is_dir():
-        raise DataError(
-            f"store {sources.store}: there is no such folder; askew run makes one, or leave it out for a demo"
-        )
+    _check_store(sources.store)
     store = Store(sources.store) if sources.store is not None else demo_store()
     index, collection = _found(sources, store)
     if index is None:

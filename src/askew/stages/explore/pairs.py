@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import DataError, StoreError, UnknownName
+from askew.core.measure import Measure
 from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
@@ -120,6 +121,19 @@ class PairTable:
         self.measures = [one.removeprefix("gain_") for one in columns if one.startswith("gain_")]
         self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
         self.columns = list(columns)
+
+    @cached_property
+    def sides(self) -> tuple[str | None, str | None]:
+        """The first measure of effectiveness and the first of lean that the selection names, where it names any."""
+        given = self.manifest.settings
+        named = given.get("effectiveness", given.get("measure")), given.get("bias")
+        return self._first(named[0]), self._first(named[1])
+
+    def _first(self, named: Any) -> str | None:
+        """The measure of the table that a setting names first; the two may be written in different ways."""
+        texts = [named] if isinstance(named, str) else list(named or ())
+        wanted = Measure.parse(texts[0]) if texts else None
+        return next((one for one in self.measures if Measure.parse(one) == wanted), None)
 
     @cached_property
     def counts(self) -> Mapping[str, Mapping[str, int]]:

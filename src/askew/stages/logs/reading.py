@@ -121,7 +121,19 @@ def read_log(
         if not kept.counts["rows read"]:
             raise DataError(f"log {files[0]}: expected rows of a log, found none")
         _walk_parts(pool, parts, how, kept, count, workers)
+    if kept.rejected.total and not kept.counts["rows"]:
+        raise _all_left_out(kept, files[0])
     return kept
+
+
+def _all_left_out(kept: Collected, first: Path) -> DataError:
+    reasons = sorted(kept.rejected.counts.items())
+    told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+    examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
+    example = f" (for example {examples[0]})" if examples else ""
+    return DataError(
+        f"log {first}: expected rows of a log, found none; left out: {told}{example}; look at --format and --columns"
+    )
 
 
 def _same_columns(kept: Collected, log: LogFile, path: Path, first: Path) -> None:

@@ -21,6 +21,10 @@ MISSING = (
 )  # fmt: skip
 
 
+# A gain has a colour where its corrected p is below.
+_CHANCE = 0.05
+
+
 @dataclass(frozen=True)
 class Chosen:
     """What was chosen: runs by their names in a link, judgements, the measure of the figures, missing documents."""
@@ -125,11 +129,14 @@ def _comparison(found: Audit) -> Markup:
         result = report.results[one.text]
         ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
         counts = [n.count(count) for count in (result.helped, result.same, result.hurt, result.n)]
-        rows.append(
-            [tag("code", one.text), p.gain_cell(result.gain), ends, n.p_value(report.p_holm[one.text]), *counts]
-        )
+        holm = report.p_holm[one.text]
+        gain = p.gain_cell(result.gain, coloured=holm < _CHANCE)
+        rows.append([tag("code", one.text), gain, ends, n.p_value(holm), *counts])
     caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
-    note = "Gain of the mean. Paired permutation test over queries; p corrected by Holm for the number of measures."
+    note = (
+        "Gain of the mean. Paired permutation test over queries; p corrected by Holm for the number of measures. "
+        f"A gain has a colour where that p is below {_CHANCE}."
+    )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 
 
@@ -172,7 +179,9 @@ def _figure(drawn: Markup, title: str, words: str) -> Markup:
 
 
 def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup:
-    compared = any(one.gain is not None for one in worst)
+    compared = place == 1
+    if compared and not worst:
+        return tag("section", tag("p", f"There is no query that {run} loses on by {measure}.", class_="note"))
     head: list[tuple[object, str]] = [("query", "quote"), (measure, "number")]
     head += [("gain", "number")] if compared else []
     rows: list[list[object]] = []

@@ -98,8 +98,9 @@ def _downloads(given: Mapping[str, Any]) -> Markup:
 
 
 def _measures(table: PairTable, asked: PairFilter) -> list[str]:
-    """The measures that have columns: the one asked for, then the first ones."""
-    return list(dict.fromkeys([*([asked.measure] if asked.measure else []), *table.measures]))[:_SHOWN]
+    """The measures that have columns: the one asked for, those that the outcome may name, then the first ones."""
+    first = [name for name in (asked.measure, *table.sides) if name]
+    return list(dict.fromkeys([*first, *table.measures]))[:_SHOWN]
 
 
 def _table(table: PairTable, found: PairPage, asked: PairFilter, can_open: bool) -> Markup:
@@ -107,13 +108,13 @@ def _table(table: PairTable, found: PairPage, asked: PairFilter, can_open: bool)
     head: list[tuple[object, str]] = [("asked otherwise", "quote"), ("first asked", "quote")]
     head += [(name, "number") for name in measures]
     head += [("outcome", "words"), ("by", "name"), ("marked", "words")]
-    rows = [_row(row, measures, asked, can_open) for row in found.rows]
+    rows = [_row(row, measures, _outcome(row, table), can_open) for row in found.rows]
     first = (found.page - 1) * found.size + 1
     caption = f"Pairs {first:,} to {first + len(rows) - 1:,}: old value → new value, and the gain"
     return p.data_table(caption, head, rows, "pairs")
 
 
-def _row(row: Mapping[str, Any], measures: Sequence[str], asked: PairFilter, can_open: bool) -> list[object]:
+def _row(row: Mapping[str, Any], measures: Sequence[str], outcome: str, can_open: bool) -> list[object]:
     text, original = (tag("bdi", shown(row.get(name, "")), dir="auto") for name in ("text", "original_text"))
     if can_open:
         link = address("/compare", {"q": row.get("original_text", ""), "to": row.get("text", "")})
@@ -121,8 +122,13 @@ def _row(row: Mapping[str, Any], measures: Sequence[str], asked: PairFilter, can
     cells = [_values(row["measures"][name]) for name in measures]
     marked = [tag("span", name, class_="chip") for name in row["subsets"]]
     details = [f"group {row['group']}, label {row['label']}"] if row.get("group") is not None else []
-    return [text, original, *cells, p.outcome_words(row.get("outcome"), False), row.get("method", ""),
+    return [text, original, *cells, outcome, row.get("method", ""),
             tag("span", *details, *marked, class_="marked")]  # fmt: skip
+
+
+def _outcome(row: Mapping[str, Any], table: PairTable) -> str:
+    first, lean = ((name, row["measures"][name]["gain"] if name else None) for name in table.sides)
+    return p.outcome_beside(row.get("outcome"), first, lean, float(table.manifest.settings.get("tolerance", 0.0)))
 
 
 def _values(values: Mapping[str, float | None]) -> Markup:

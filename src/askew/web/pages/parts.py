@@ -14,7 +14,10 @@ LEFT, RIGHT, OTHER = "g1", "g2", "g3"
 # The first word of an outcome is about effectiveness, the second about lean.
 _FIRST = {"better": "retrieves better", "same": "retrieves as well", "worse": "retrieves worse"}
 _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
+# What the first measure of a side says where it gained although the side is called so.
+_MIXED = {"worse": "better", "more": "less"}
 Option = tuple[str, str]
+Gained = tuple[str | None, float | None]
 
 
 def class_of(groups: Sequence[str], setting: Setting) -> str:
@@ -88,6 +91,20 @@ def outcome_words(outcome: str | None, proxy: bool) -> str:
     return _SECOND[second] if proxy else f"{_FIRST[first]} and {_SECOND[second]}"
 
 
+def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: float = 0.0) -> str:
+    """An outcome that stands beside the gains of the first measure of each side.
+
+    Of several measures on a side one that is worse makes the side worse. Where the first one gained, both are told.
+    """
+    if outcome is None:
+        return n.NONE
+    told, (good, bad) = [], outcome.split("-")
+    for words, sign, (measure, gain) in ((_FIRST, good, first), (_SECOND, bad, lean)):
+        split = sign in _MIXED and gain is not None and gain > tolerance
+        told.append(f"{words[_MIXED[sign]]} by {measure}, {sign} by another" if split else words[sign])
+    return " and ".join(told)
+
+
 def signed(value: float | None, digits: int = 3) -> str:
     """A gain, always with its sign."""
     if value is None:
@@ -96,11 +113,12 @@ def signed(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text.lstrip("+-")
 
 
-def gain_cell(gain: float | None) -> Markup:
-    """A gain with a sign that does not need colour to be seen."""
+def gain_cell(gain: float | None, coloured: bool = True) -> Markup:
+    """A gain with a sign that does not need colour to be seen; without colour where it may be chance."""
     kind = "" if not gain else "up" if gain > 0 else "down"
     word = {"up": "▲ ", "down": "▼ ", "": ""}[kind]
-    return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=f"gain {kind}".strip())
+    look = f"gain {kind}".strip() if coloured else "gain"
+    return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=look)
 
 
 def notice(*words: object, kind: str = "", role: str | None = None) -> Markup:

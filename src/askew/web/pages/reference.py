@@ -12,20 +12,29 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 _TICKS = re.compile("`+")
+# Method, path: what stands before the address, what behind it.
 _EXAMPLES = {
-    "/api/search": "curl 'http://127.0.0.1:8642/api/search?q=how+to+become+a+nurse&k=3'",
-    "/api/reformulate": "curl -d '{\"queries\": [\"how to become a nurse\"]}' -H 'Content-Type: application/json' "
-    "http://127.0.0.1:8642/api/reformulate",
-    "/api/pairs": "curl 'http://127.0.0.1:8642/api/pairs?subset=effective&size=5&page=2'",
-}
+    ("get", "/api/search"): ("", "?q=how+to+become+a+nurse&k=3"),
+    ("post", "/api/reformulate"): (
+        "-d '{\"queries\": [\"how to become a nurse\"]}' -H 'Content-Type: application/json' ", ""
+    ),
+    ("get", "/api/pairs"): ("", "?subset=effective&size=5&page=2"),
+}  # fmt: skip
+# Whoever asks chooses this text, and it stands in a command that people copy.
+_PLAIN_HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d{1,5})?|\[[0-9A-Fa-f:.]+\](:\d{1,5})?")
 
 
-def reference_page(document: Mapping[str, Any], note: str) -> Page:
-    """All addresses with what they take."""
+def base_of(scheme: str, host: str, own: str) -> str:
+    """The address that a page was asked at; ``own`` where the host is not plainly one."""
+    return f"{scheme}://{host if _PLAIN_HOST.fullmatch(host) else own}"
+
+
+def reference_page(document: Mapping[str, Any], note: str, base: str) -> Page:
+    """All addresses with what they take. ``base`` is where the service is, for the examples."""
     raw = element("a", "openapi.json", href="/openapi.json")
     lead = tag("p", "Everything that the pages show can be had by a program. The whole description: ", raw, ".",
                class_="lead")  # fmt: skip
-    parts = [_path(path, methods) for path, methods in document["paths"].items()]
+    parts = [_path(path, methods, base) for path, methods in document["paths"].items()]
     return Page(
         "API", (tag("h1", "API"), lead, tag("p", *_words(document["info"]["description"])), *parts), "/api", note
     )
@@ -36,15 +45,17 @@ def _words(text: str) -> list[object]:
     return [tag("code", part) if place % 2 else part for place, part in enumerate(_TICKS.split(text))]
 
 
-def _path(path: str, methods: Mapping[str, Any]) -> Markup:
+def _path(path: str, methods: Mapping[str, Any], base: str) -> Markup:
     told = []
     for method, one in methods.items():
         told.append(tag("h3", tag("code", f"{method.upper()} {path}"), " ", one.get("summary", "")))
         told.append(tag("p", *_words(one.get("description", ""))))
         if one.get("parameters"):
             told.append(_parameters(f"{method}-{path.rpartition('/')[2]}", one["parameters"]))
-    example = [tag("pre", _EXAMPLES[path])] if path in _EXAMPLES else []
-    return tag("section", *told, *example)
+        if (method, path) in _EXAMPLES:
+            before, behind = _EXAMPLES[method, path]
+            told.append(tag("pre", f"curl {before}'{base}{path}{behind}'"))
+    return tag("section", *told)
 
 
 def _parameters(name: str, given: list[Mapping[str, Any]]) -> Markup:

@@ -212,4 +212,6 @@ async def api_page(site: Here, request: Request) -> Response:
     """API."""
     document = request.app.openapi()
     note = note_of(await site.opened())
-    return html(reference.reference_page(json.loads(json.dumps(document)), note))
+    own = f"{site.settings.host}:{site.settings.port}"
+    base = reference.base_of(request.url.scheme, request.headers.get("host", ""), own)
+    return html(reference.reference_page(json.loads(json.dumps(document)), note, base))
