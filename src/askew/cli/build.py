@@ -123,14 +123,17 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
 
 
 def show_summary(rows: list[dict[str, Any]]) -> None:
-    """Means before and after of each subset, a block for each."""
+    """Means before and after of each subset, a block for each; the same block is not shown twice."""
     from askew.cli.render import print_rows, say
 
+    known: dict[str, str] = {}
     for subset in dict.fromkeys(row["subset"] for row in rows):
         chosen = [row for row in rows if row["subset"] == subset]
+        first = known.setdefault(repr([{**row, "subset": ""} for row in chosen]), subset)
+        again = f"; the same figures as {first}" if first != subset and chosen[0]["pairs"] else ""
         say("")
-        say(f"{subset}: {chosen[0]['pairs']:,} pairs of {chosen[0]['queries']:,} queries")
-        if not chosen[0]["pairs"]:
+        say(f"{subset}: {chosen[0]['pairs']:,} pairs of {chosen[0]['queries']:,} queries{again}")
+        if again or not chosen[0]["pairs"]:
             continue
         columns = [
             ("old", [f"{row['old_mean']:.4f}" for row in chosen]),
