@@ -173,3 +173,18 @@ def test_an_unknown_list_or_thing_is_refused_with_what_there_is(askew):
 )
 def test_what_there_is_not_cannot_be_shown(askew, command, code, word):
     askew(command).refused(code, word)
+
+
+@pytest.mark.parametrize("name", ["demo", "refairmulate", "repair"])
+def test_a_recipe_is_shown_as_a_file_that_one_s_own_can_begin_from(askew, tmp_path, name):
+    from askew.stages.recipe import read_recipe
+
+    own = tmp_path / "mine.toml"
+    own.write_text(askew(f"show recipe {name}").out, encoding="utf-8")
+    assert (
+        read_recipe(own).sections == read_recipe(name).sections == askew(f"show recipe {name} --json").json["sections"]
+    )
+
+
+def test_a_recipe_that_is_not_there_is_told(askew):
+    assert "did you mean 'demo'" in askew("show recipe dema").err

@@ -15,7 +15,7 @@ from askew.core.errors import UnknownName
 _KINDS_LISTED = (
     "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, recipes, plugins"
 )
-_KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, store"
+_KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, recipe, store"
 
 
 def list_command(
@@ -145,7 +145,7 @@ def show_command(
     name: Annotated[str, typer.Argument(help="Its name, file or folder.")],
     as_json: o.AsJson = False,
 ) -> None:
-    """Show a lexicon with its terms, a measure, preset or plugin with its settings, or a store."""
+    """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""
     from askew.cli.render import say, say_json
 
     if what not in _THINGS:
@@ -153,6 +153,11 @@ def show_command(
     facts = _THINGS[what](name)
     if as_json:
         say_json(facts)
+        return
+    if what == "recipe":
+        # The file as it is, so that one's own can begin from it.
+        for line in _recipe_lines(name):
+            say(line)
         return
     for key, value in facts.items():
         if isinstance(value, dict) and value:
@@ -244,6 +249,18 @@ def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
     return facts
 
 
+def _show_recipe(name: str) -> dict[str, Any]:
+    from askew.stages.recipe import read_recipe
+
+    return {"recipe": name, "sections": dict(read_recipe(name).sections)}
+
+
+def _recipe_lines(name: str) -> list[str]:
+    from askew.stages.recipe import recipe_text
+
+    return recipe_text(name)[1].splitlines()
+
+
 def _show_store(name: str) -> dict[str, Any]:
     from askew.core.errors import StoreError
     from askew.engine.store import Store
@@ -268,6 +285,7 @@ _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
     "measure": _show_measure,
     "preset": _show_preset,
     "ranker": _show_ranker,
+    "recipe": _show_recipe,
     "reformulator": _show_of_kind("reformulator"),
     "filter": _show_of_kind("filter"),
     "classifier": _show_of_kind("classifier"),

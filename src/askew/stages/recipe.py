@@ -64,17 +64,24 @@ def shipped_recipes() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def read_recipe(name: str | Path) -> Recipe:
-    """A recipe by its name, or a file of one's own."""
+def recipe_text(name: str | Path) -> tuple[Path, str]:
+    """The file of a recipe, by its name or one's own, and what is in it."""
     path = _FOLDER / f"{name}.toml" if str(name) in shipped_recipes() else Path(name)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path, path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         if path.suffix != ".toml":
             raise UnknownName("recipe", str(name), shipped_recipes()) from None
         raise ConfigError(
             f"recipe {path}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
         ) from None
+
+
+def read_recipe(name: str | Path) -> Recipe:
+    """A recipe by its name, or a file of one's own."""
+    path, text = recipe_text(name)
+    try:
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {path}: not TOML ({error})") from None
     recipe = Recipe(path.stem, data)
