@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,26 @@ def test_workers_killed_at_random_moments_cost_only_their_shards(tmp_path, marks
     thread.join()
     assert contents(tmp_path / "rough") == contents(tmp_path / "calm")
     assert 1 <= sum(outcome.restarts for outcome in outcomes.values()) <= 4
+
+
+def test_an_interrupt_that_reaches_a_worker_does_not_stop_it(tmp_path, marks):
+    """Ctrl-C reaches every process of a terminal; what follows from it is for the driver to say."""
+    plan_of().run(Store(tmp_path / "calm"), 7)
+    plan = plan_of(marks=str(marks), rest=0.02)
+    (marks / str(os.getpid())).unlink()
+
+    def interrupt():
+        wait_for(lambda: pids_in(marks) and len(list((tmp_path / "rough").rglob("part-*"))) >= 2)
+        for pid in pids_in(marks):
+            os.kill(pid, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with Workers(2) as workers:
+        outcomes = plan.run(Store(tmp_path / "rough"), 7, executor=workers)
+    thread.join()
+    assert contents(tmp_path / "rough") == contents(tmp_path / "calm")
+    assert sum(outcome.restarts for outcome in outcomes.values()) == 0
 
 
 def test_a_shard_that_always_kills_its_worker_ends_with_one_line_that_names_step_and_rows(tmp_path, marks):

@@ -122,7 +122,7 @@ class Crew(ABC, Generic[H]):
         finally:
             # Parts are whole or not there, so a worker can be ended at any moment.
             left = [hand for hand in self._hands if not whole or not hand.idle]
-            for hand in left:
+            for hand in sorted(left, key=lambda hand: hand.idle):
                 self._hands.remove(hand)
                 self.stop(hand)
 

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import cast
@@ -54,6 +55,8 @@ class Workers(Crew[Local]):
     def start(self) -> Local:
         """Begin a process from nothing: one that is forked would share locks and threads that are not its own."""
         context = multiprocessing.get_context("spawn")
+        # The first process starts Python's tracker of resources as well, and that lets interrupts through again.
+        resource_tracker.ensure_running()
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs,), daemon=True)
         with _environment(self._environment), _no_interrupts():
@@ -135,6 +138,7 @@ def _no_interrupts() -> Iterator[None]:
 
 def serve(pipe: Connection) -> None:
     """The life of a worker process: open steps and run shards until the driver is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_the_driver, daemon=True).start()
     worker = Worker()
     with contextlib.suppress(EOFError, ConnectionError):
