@@ -1,6 +1,30 @@
-"""No test is timed: the first use of a compiled loop takes as long as it takes."""
+"""What tests of all folders share. No test is timed: the first use of a compiled loop takes as long as it takes."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("askew", deadline=None)
 settings.load_profile("askew")
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="session")
+def bert_tokenizer():
+    """Makes a tokenizer of BERT's kind that knows these words and has room for so many tokens."""
+
+    def make(words, room=64):
+        from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+        from transformers import PreTrainedTokenizerFast
+
+        vocabulary = {word: i for i, word in enumerate([*SPECIAL, *words])}
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+        return PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+            mask_token="[MASK]", model_max_length=room,
+        )  # fmt: skip
+
+    return make

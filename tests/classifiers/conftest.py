@@ -4,25 +4,16 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def tiny_classifier(tmp_path_factory):
+def tiny_classifier(tmp_path_factory, bert_tokenizer):
     """A BERT of two small layers with three labels; its weights are random but fixed."""
     pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertForSequenceClassification
 
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [*special, "is", "she", "a", "good", "nurse", "who", "was", "his", "brother", "he", "and"]
-    tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=64,
-    )  # fmt: skip
+    words = ["is", "she", "a", "good", "nurse", "who", "was", "his", "brother", "he", "and"]
+    fast = bert_tokenizer(words)
     config = BertConfig(
-        vocab_size=len(words), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(fast), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=64, id2label={0: "neutral", 1: "female", 2: "male"},
         label2id={"neutral": 0, "female": 1, "male": 2}, initializer_range=0.5,
     )  # fmt: skip

@@ -8,24 +8,14 @@ WORDS = sorted({word.strip(".,;:%’").lower() for text in TOY_DOCS.values() for
 
 
 @pytest.fixture(scope="session")
-def tiny_parts(tmp_path_factory):
+def tiny_parts(bert_tokenizer):
     """A tokenizer and a configuration of a BERT with two small layers."""
     pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, PreTrainedTokenizerFast
+    from transformers import BertConfig
 
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = {word: i for i, word in enumerate([*special, *WORDS, "who", "##s"])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=64,
-    )  # fmt: skip
+    fast = bert_tokenizer([*WORDS, "who", "##s"])
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(fast), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=64,
     )  # fmt: skip
     return fast, config

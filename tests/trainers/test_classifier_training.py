@@ -26,29 +26,19 @@ from askew.trainers.classifier import (
 )
 from askew.trainers.common import Pace
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["she", "he", "mother", "father", "tea", "rain", "who", "is", "old", "cost", "of", "the", "a", "how", "when"]
 QUICK = Pace(epochs=15, batch_size=8, learning_rate=5e-3, warmup=0.1, save_every=50, seed=3)
 
 
 @pytest.fixture(scope="module")
-def tiny_encoder(tmp_path_factory):
+def tiny_encoder(tmp_path_factory, bert_tokenizer):
     """A BERT of one small layer without a head; its weights are random but fixed."""
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertModel
 
-    vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=32,
-    )  # fmt: skip
+    fast = bert_tokenizer(WORDS, room=32)
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(fast), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=32, initializer_range=0.1,
     )  # fmt: skip
     torch.manual_seed(7)

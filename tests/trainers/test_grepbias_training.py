@@ -23,7 +23,6 @@ from askew.trainers.grepbias.heads import CONVERGED
 
 COLUMNS = ["q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype"]
 TOPICS = ["job", "baby", "hair", "home", "fat", "love"]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [*TOPICS, "he", "she", "they", "likes", "the", "tax", "rain", "a", "about"]
 QUICK = Pace(epochs=2, batch_size=4, learning_rate=1e-3, warmup=0.0, save_every=0, seed=3)
 
@@ -56,22 +55,13 @@ def folder(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
+def tiny(tmp_path_factory, bert_tokenizer):
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertModel
 
-    vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]", model_max_length=64,
-    )  # fmt: skip
+    fast = bert_tokenizer(WORDS)
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        vocab_size=len(fast), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
         max_position_embeddings=64, initializer_range=0.3,
     )  # fmt: skip
     torch.manual_seed(7)
