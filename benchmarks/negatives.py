@@ -322,7 +322,7 @@ def values_of(runs: dict[str, dict[str, Any]], docs: Any, judged: Any, ids: Any)
 
 
 def _print(title: str, values: dict[str, Any], directions: dict[str, Any], keep: Any) -> None:
-    from askew.analysis.significance import holm
+    from askew.statistics.significance import holm
 
     print(f"\n{title}: n = {keep.sum():,}; against 'original', p by Holm over the measures, gain is better if positive")
     for way, found in values.items():
@@ -354,9 +354,9 @@ def _p(value: float) -> str:
 
 def against(old: Any, new: Any, direction: Any, keep: Any, measure: str) -> tuple[Any, list[float], Any]:
     """The test of a way against the original of the same seeds, the gain of each seed, and the way's own mean."""
-    from askew.analysis.intervals import mean_with_interval
-    from askew.analysis.significance import paired
-    from askew.core.measure import Direction
+    from askew.core.measure import UNBOUNDED, Direction
+    from askew.statistics.intervals import mean_with_interval
+    from askew.statistics.significance import paired
 
     before, after = (np.stack([side[seed][keep] for seed in new]) for side in (old, new))
     if direction is Direction.ZERO:
@@ -365,8 +365,9 @@ def against(old: Any, new: Any, direction: Any, keep: Any, measure: str) -> tupl
     there = ~np.isnan(before).any(axis=0) & ~np.isnan(after).any(axis=0)
     gains = [float(direction.gain(b[there], a[there]).mean()) for b, a in zip(before, after, strict=True)]
     means = before[:, there].mean(axis=0), after[:, there].mean(axis=0)
-    test = paired(*means, direction, delta=DELTA if measure == "RR@10" else None)
-    return test, gains, mean_with_interval(means[1])
+    bounds = (0.0, 1.0) if measure.startswith(("RR", "nDCG", "AP")) else UNBOUNDED
+    test = paired(*means, direction, bounds, margin=DELTA if measure == "RR@10" else None)
+    return test, gains, mean_with_interval(means[1], bounds)
 
 
 def main() -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.core.measure import UNBOUNDED
 from askew.engine.store import Store
-from askew.selectors.summary import change_interval
 from askew.stages.recipe import Recipe, prepare
+from askew.statistics.intervals import change_interval
 
 EFFECTIVENESS, BIAS, HELD_OUT = "nDCG@10", "ARaB(tf)@10", "ARaB(bool)@10"
 MEASURES = (EFFECTIVENESS, "RR(rel=2)@10", BIAS, HELD_OUT)
@@ -40,7 +41,8 @@ def change(pairs: pl.DataFrame, measure: str) -> str:
     if measure.startswith("ARaB"):
         old, new = np.abs(old), np.abs(new)
     query = pairs["query_id"].rank("dense").to_numpy().astype(np.int64) - 1
-    low, high = change_interval(query, old, new)
+    bounds = UNBOUNDED if measure.startswith("ARaB") else (0.0, 1.0)
+    low, high = change_interval(query, old, new, bounds)
     part = 100 * (new.mean() / old.mean() - 1)
     return f"{old.mean():.3f} -> {new.mean():.3f} ({part:+.0f}% [{low:+.0f}, {high:+.0f}])"
 

@@ -190,7 +190,8 @@ def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str
 
 def _retrieval(options: argparse.Namespace, ids: list[str], made: dict[str, list[list[str]]]) -> None:
     """Effectiveness and lean of what all held-out queries find, as they were and rewritten."""
-    from askew.analysis.significance import holm, paired
+    from askew.core.measure import UNBOUNDED
+    from askew.statistics.significance import holm, paired
 
     first, values, directions = next(iter(made)), {name: [] for name in made}, {}
     for collection in dict.fromkeys(query.partition(":")[0] for query in ids):
@@ -207,13 +208,14 @@ def _retrieval(options: argparse.Namespace, ids: list[str], made: dict[str, list
         tests = {}
         for measure, direction in directions.items():
             there = ~np.isnan(joined[first][measure]) & ~np.isnan(found[measure])
-            tests[measure] = paired(joined[first][measure][there], found[measure][there], direction)
+            bounds = (0.0, 1.0) if measure.startswith(("RR", "nDCG", "AP")) else UNBOUNDED
+            tests[measure] = paired(joined[first][measure][there], found[measure][there], direction, bounds)
         print(name)
         for (measure, test), p in zip(tests.items(), holm([one.p for one in tests.values()]), strict=True):
             line = f"  {measure:24} {float(np.nanmean(found[measure])):.4f}"
             if name != first:
                 line += f" gain {test.gain:+.4f} [{test.low:+.4f}, {test.high:+.4f}] p {p:.4f}"
-                line += f"; helped {test.helped:,}, hurt {test.hurt:,}, n {test.n:,}"
+                line += f"; improved {test.improved:,}, worsened {test.worsened:,}, n {test.n:,}"
             print(line)
 
 

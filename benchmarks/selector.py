@@ -227,14 +227,16 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def cut_of(built: Any, test: Any, rows: Any) -> tuple[float, float, float]:
     """By which share the mean of the lean falls, with a 95% interval over queries."""
-    from askew.analysis.intervals import bootstrap_means
     from askew.stages.built_pairs import LEAN
     from askew.stages.train_selector import ORIGINAL
+    from askew.statistics.intervals import change_interval
 
     old = np.abs(built.old(LEAN))[test.queries]
     new = np.where(rows == ORIGINAL, old, np.abs(built.new(LEAN))[rows])
-    low, high = np.quantile(1.0 - bootstrap_means(new) / bootstrap_means(old), [0.025, 0.975])
-    return 1.0 - float(new.mean() / old.mean()), float(low), float(high)
+    there = ~np.isnan(old) & ~np.isnan(new)
+    old, new = old[there], new[there]
+    low, high = change_interval(np.arange(len(old)), old, new)
+    return 1.0 - float(new.mean() / old.mean()), -float(high) / 100, -float(low) / 100
 
 
 def _counts(parts: Any) -> str:
@@ -244,7 +246,7 @@ def _counts(parts: Any) -> str:
 def _line(measure: str, one: Any) -> str:
     change = f"{one.old:.4f} -> {one.new:.4f}" + ("" if one.relative is None else f" {one.relative:+.1%}")
     gain = f"gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}] {_p(one.p)}"
-    shares = f"helped {one.helped / one.n:.1%}, hurt {one.hurt / one.n:.1%} of n = {one.n:,}"
+    shares = f"improved {one.improved / one.n:.1%}, worsened {one.worsened / one.n:.1%} of n = {one.n:,}"
     return f"  {measure:16} {change}; {gain}; {shares}"
 
 
@@ -257,7 +259,7 @@ def _verdict(effect: Any, cut: tuple[float, float, float]) -> str:
     told = "a loss" if effect.gain < 0 else "a gain"
     plain = f"the paired test finds {told if effect.p < 0.05 else 'no difference'}"
     no_loss = f"a loss of {DELTA} or more is {'' if effect.p_no_loss < 0.05 else 'not '}ruled out"
-    same = f"equivalence within {DELTA} (TOST) {'holds' if effect.p_equivalent < 0.05 else 'does not hold'}"
+    same = f"equivalence within {DELTA} {'holds' if effect.p_equivalent < 0.05 else 'does not hold'}"
     aim = "yes" if cut[0] >= 0.4 and effect.p_no_loss < 0.05 else "no"
     return (
         f"  RR@10: {plain} ({_p(effect.p)}); {no_loss} ({_p(effect.p_no_loss)}); {same} ({_p(effect.p_equivalent)})\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from askew.analysis.curves import calibrate
 from askew.filters.calibrate import read_labelled
 from askew.filters.semantic import SemanticFilter
+from askew.statistics.curves import calibrate
 
 FILES = ("variations_antique_labeled.csv", "variations_trec2019_labeled.csv")
 REWORDED = {"transformation_type": ("paraphrase", "synonym", "naturality")}

@@ -21,9 +21,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from askew.analysis.overlap import bleu, rouge_l
 from askew.core.split import part_of
 from askew.models.prompts import from_passage, from_query
+from askew.statistics.overlap import bleu, rouge_l
 
 COLLECTIONS = ("boolq", "squad_part")
 ALIKE, SAME = 0.75, 0.985

@@ -29,7 +29,7 @@ def test_json_has_every_number(askew, store):
     lever = found["levers"][1]
     cell = lever["measures"]["ARaB(tf)@10"]
     assert lever["lever"] == "qld"
-    assert cell["n"] == 96 == cell["helped"] + cell["hurt"] + cell["same"]
+    assert cell["n"] == 96 == cell["improved"] + cell["worsened"] + cell["unchanged"]
     assert cell["low"] <= cell["change"] <= cell["high"]
     assert cell["p"] <= cell["p_holm"]
     assert found["html"] == "o/report.html"

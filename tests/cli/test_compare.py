@@ -1,5 +1,6 @@
 """``askew compare``: two runs, query by query."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from askew.corpora.demo import demo_files
 
 ALL = "--docs docs.tsv --qrels qrels.txt"
 KEYS = [
-    "n", "old", "new", "relative", "gain", "low", "high", "p", "effect", "helped", "hurt", "same",
-    "delta", "p_no_loss", "p_equivalent", "p_holm", "p_no_loss_holm", "p_equivalent_holm", "signature",
+    "n", "old", "new", "relative", "gain", "low", "high", "method", "p", "d_z", "improved", "worsened", "unchanged",
+    "smallest_margin", "not_ruled_out", "detectable", "margin", "p_no_loss", "p_equivalent", "p_holm", "p_no_loss_holm",
+    "p_equivalent_holm", "signature",
 ]  # fmt: skip
 DEMO = demo_files()
 COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrels {DEMO.qrels}"
@@ -19,7 +21,8 @@ COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrel
 
 def test_json_has_exactly_the_promised_keys(askew):
     report = askew(f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --json").json
-    assert list(report) == ["old", "new", "measures"]
+    assert list(report) == ["old", "new", "null_hypotheses", "measures", "failures"]
+    assert report["null_hypotheses"] == {"p": "the mean gain is 0"}
     assert (report["old"], report["new"]) == ("old.run", "new.run")
     assert list(report["measures"]) == ["RR@10", "ARaB(tf)@10"]
     assert [list(row) for row in report["measures"].values()] == [KEYS, KEYS]
@@ -27,16 +30,16 @@ def test_json_has_exactly_the_promised_keys(askew):
 
 def test_the_numbers_are_those_computed_by_hand(askew):
     row = askew(f"compare old.run new.run {ALL} --measures RR@10 --json").json["measures"]["RR@10"]
-    assert (row["n"], row["helped"], row["hurt"], row["same"], row["p"]) == (2, 1, 1, 0, 1.0)
+    assert (row["n"], row["improved"], row["worsened"], row["unchanged"], row["p"]) == (2, 1, 1, 0, 1.0)
     assert row["old"] == 0.75
     assert row["new"] == pytest.approx(2 / 3)
     assert row["gain"] == pytest.approx(-1 / 12)
     assert row["relative"] == pytest.approx(-1 / 9)
 
 
-def test_helped_hurt_and_same_add_up_to_n_for_every_measure(askew):
+def test_improved_worsened_and_unchanged_add_up_to_n_for_every_measure(askew):
     for row in askew(f"{COMPARE_DEMO} --json").json["measures"].values():
-        assert row["helped"] + row["hurt"] + row["same"] == row["n"] == 96
+        assert row["improved"] + row["worsened"] + row["unchanged"] == row["n"] == 96
         assert row["low"] <= row["gain"] <= row["high"]
         assert 0 < row["p"] <= row["p_holm"] <= 1
 
@@ -46,7 +49,7 @@ def test_a_lean_nearer_to_zero_is_a_gain_whichever_side_it_was_on(askew, files):
     files.run("new.run", {"q1": ["d3"], "q2": ["d4"]})
     command = "compare old.run new.run --docs docs.tsv --measures 'RaB(tc)@1 RaB(tc,sign=abs)@1' --json"
     for row in askew(command).json["measures"].values():
-        assert (row["gain"], row["helped"], row["hurt"]) == (2.0, 2, 0)
+        assert (row["gain"], row["improved"], row["worsened"]) == (2.0, 2, 0)
 
 
 def test_the_other_way_round_the_gain_has_the_other_sign(askew):
@@ -54,59 +57,110 @@ def test_the_other_way_round_the_gain_has_the_other_sign(askew):
     back = askew(f"compare new.run old.run {ALL} --json").json["measures"]
     for text, row in there.items():
         assert back[text]["gain"] == pytest.approx(-row["gain"])
-        assert (back[text]["helped"], back[text]["hurt"]) == (row["hurt"], row["helped"])
-        assert back[text]["p"] == row["p"]
+        assert (back[text]["improved"], back[text]["worsened"]) == (row["worsened"], row["improved"])
+        assert back[text]["p"] == pytest.approx(row["p"])
 
 
-@pytest.mark.parametrize("test", ["permutation", "bootstrap"])
+@pytest.mark.parametrize("test", ["mean", "randomization"])
 def test_identical_runs_have_no_gain_and_a_p_of_one(askew, test):
     shutil.copy("old.run", "copy.run")
     for row in askew(f"compare old.run copy.run {ALL} --test {test} --json").json["measures"].values():
-        assert (row["gain"], row["low"], row["high"], row["relative"]) == (0, 0, 0, 0)
-        assert (row["p"], row["p_holm"], row["effect"]) == (1, 1, None)
-        assert (row["helped"], row["hurt"], row["same"]) == (0, 0, row["n"])
+        assert (row["gain"], row["relative"]) == (0, 0)
+        # Two queries say little about others: of bounded measures almost anything is left open, of others all.
+        assert row["low"] is None if row["method"] == "studentized" else row["low"] < -0.8 < 0.8 < row["high"]
+        assert (row["p"], row["p_holm"], row["d_z"]) == (1, 1, None)
+        assert (row["improved"], row["worsened"], row["unchanged"]) == (0, 0, row["n"])
 
 
 def test_the_same_file_twice_is_compared_or_refused_but_never_a_crash(askew):
     assert askew(f"compare old.run old.run {ALL}").code in (0, 2)
 
 
-def test_a_delta_is_for_measures_of_effectiveness_and_adds_two_tests(askew):
-    report = askew(f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --delta 0.5 --json").json
+def test_a_margin_is_for_measures_of_effectiveness_and_adds_two_tests(askew):
+    report = askew(f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --margin 0.5 --json").json
     row, lean = report["measures"].values()
-    assert row["delta"] == 0.5
+    assert row["margin"] == 0.5
     assert 0 < row["p_no_loss"] <= row["p_equivalent"] <= 1
-    assert (lean["delta"], lean["p_no_loss"], lean["p_equivalent"]) == (None, None, None)
+    assert (lean["margin"], lean["p_no_loss"], lean["p_equivalent"]) == (None, None, None)
+    assert report["null_hypotheses"]["p_no_loss"] == "the mean loss is at least the margin"
 
 
-def test_a_delta_can_be_given_for_each_measure(askew):
-    measures = "'RR@10 AP@10 ARaB(tf)@10'"
-    report = askew(f"compare old.run new.run {ALL} --measures {measures} --delta 'RR@10=0.1 ARaB(tf)@10=1' --json")
-    assert [row["delta"] for row in report.json["measures"].values()] == [0.1, None, 1.0]
+def test_a_margin_can_be_given_for_each_measure(askew):
+    measures = "'RR@10 AP@10 ARaB(bool)@10'"
+    report = askew(f"compare old.run new.run {ALL} --measures {measures} --margin 'RR@10=0.1 ARaB(bool)@10=1' --json")
+    assert [row["margin"] for row in report.json["measures"].values()] == [0.1, None, 1.0]
 
 
-def test_a_delta_can_be_given_for_a_measure_with_blanks_in_its_text(askew):
-    text = "ARaB(tf, sign=abs)@10"
-    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", text, "--delta", f"{text}=0.1", "--json"]
-    assert askew(command).json["measures"][text]["delta"] == 0.1
+def test_a_margin_can_be_given_for_a_measure_with_blanks_in_its_text(askew):
+    text = "ARaB(bool, sign=abs)@10"
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", text, "--margin", f"{text}=0.1", "--json"]
+    assert askew(command).json["measures"][text]["margin"] == 0.1
 
 
-def test_identical_runs_pass_the_test_of_no_loss(askew):
+def test_a_loss_of_a_measure_without_bounds_cannot_be_ruled_out(askew):
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10 ARaB(tf)@10", "--margin"]
+    askew([*command, "ARaB(tf)@10=1"]).refused(2, "ARaB(tf)@10 has no bounds", "ARaB(bool)@10")
+
+
+def test_unchanged_results_rule_out_a_loss_only_where_the_queries_are_many_enough(askew):
     shutil.copy(DEMO.runs[0], "copy.run")
     command = f"compare {DEMO.runs[0]} copy.run --docs {DEMO.docs} --qrels {DEMO.qrels} --measures RR@10"
-    row = askew(f"{command} --delta 0.01 --json").json["measures"]["RR@10"]
-    assert row["p_no_loss"] < 0.001
-    assert row["p_equivalent"] < 0.001
+    row = askew(f"{command} --margin 0.01 --json").json["measures"]["RR@10"]
+    # 96 unchanged queries: a loss of everything on one query in a hundred would have gone unseen this often.
+    assert row["p_no_loss"] == pytest.approx(0.99**96)
+    assert row["smallest_margin"] == pytest.approx(1 - 0.05 ** (1 / 96))
+    assert row["not_ruled_out"] == pytest.approx(row["smallest_margin"])
+    assert askew(f"{command} --margin 0.05 --json").json["measures"]["RR@10"]["p_equivalent"] < 0.05
 
 
-def test_a_delta_that_no_measure_uses_is_not_ignored_in_silence(askew):
-    result = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB(tf)@10' --delta 0.01")
-    assert "delta" in result.err
+def test_a_margin_that_no_measure_uses_is_not_ignored_in_silence(askew):
+    result = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB(tf)@10' --margin 0.01")
+    assert "margin" in result.err
 
 
-@pytest.mark.parametrize("delta", ["0", "-0.1", "nan", "inf", "much", "RR@10=", "=0.1", "AP@10=0.1", "RR@10=0.1 0.2"])
-def test_a_delta_that_means_nothing_is_refused(askew, delta):
-    askew(["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10", "--delta", delta]).refused(2, "delta")
+@pytest.mark.parametrize("margin", ["0", "-0.1", "nan", "inf", "much", "RR@10=", "=0.1", "AP@10=0.1", "RR@10=0.1 0.2"])
+def test_a_margin_that_means_nothing_is_refused(askew, margin):
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10", "--margin", margin]
+    askew(command).refused(2, "margin")
+
+
+def test_a_run_that_fails_on_judged_queries_is_not_called_no_loss(askew, files):
+    ranked = {f"q{i}": [f"d{i % 3 + 1}"] for i in range(20)}
+    files.text("qrels.txt", "".join(f"{query} 0 {docs[0]} 1\n" for query, docs in ranked.items()))
+    files.run("old.run", ranked)
+    files.run("new.run", dict(list(ranked.items())[:15]))
+    for more in ("", " --unpaired drop"):
+        result = askew(f"compare old.run new.run --qrels qrels.txt --measures RR@10 --margin 0.2{more} --json")
+        row = result.json["measures"]["RR@10"]
+        assert (row["n"], row["new"], row["worsened"]) == (20, 0.75, 5)
+        assert row["p_no_loss"] > 0.5
+        assert "new.run: no document for 5 of 20 judged queries" in result.err
+
+
+def test_a_gate_fails_with_exit_code_one_where_the_loss_is_reached(askew):
+    command = ["compare", *map(str, reversed(DEMO.runs)), "--qrels", str(DEMO.qrels), "--measures", "nDCG@10 RR@10"]
+    failed = askew([*command, "--fail-if", "nDCG@10 loses 0.01"])
+    assert failed.code == 1
+    assert "failed: nDCG@10 loses 0.2453, which is 0.01 or more" in failed.err
+    assert askew([*command, "--fail-if", "nDCG@10 loses 0.3"]).code == 0
+
+
+def test_a_gate_can_ask_that_a_loss_is_ruled_out(askew):
+    shutil.copy(DEMO.runs[0], "copy.run")
+    command = ["compare", str(DEMO.runs[0]), "copy.run", "--qrels", str(DEMO.qrels), "--measures", "nDCG@10", "--json"]
+    assert askew([*command, "--fail-if", "nDCG@10 loses 0.01"]).code == 0
+    failed = askew([*command, "--fail-if", "nDCG@10 may lose 0.01"])
+    assert (failed.code, failed.err) == (1, "askew: failed: nDCG@10 may lose 0.01: not ruled out, p = 0.381\n")
+    assert json.loads(failed.out)["failures"] == ["nDCG@10 may lose 0.01: not ruled out, p = 0.381"]
+    assert askew([*command, "--fail-if", "nDCG@10 may lose 0.05"]).code == 0
+
+
+@pytest.mark.parametrize(
+    "condition", ["nDCG@10", "nDCG@10 loses", "nDCG@10 loses -1", "nDCG@10 wins 1", "AP@10 loses 1"]
+)
+def test_a_condition_that_cannot_be_read_is_refused(askew, condition):
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "nDCG@10", "--fail-if", condition]
+    askew(command).refused(2, "--fail-if")
 
 
 def test_a_query_in_one_run_only_is_an_error_that_names_it(askew, files):
@@ -134,11 +188,11 @@ def test_runs_without_a_common_query_are_refused(askew, files):
 
 
 def test_an_unknown_test_is_refused(askew):
-    askew(f"compare old.run new.run {ALL} --test t").refused(2, "permutation or bootstrap", "'t'")
+    askew(f"compare old.run new.run {ALL} --test t").refused(2, "mean or randomization", "'t'")
 
 
 def test_tsv_has_the_numbers_of_json(askew):
-    command = f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --delta 0.1"
+    command = f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --margin 0.1"
     header, *lines = [line.split("\t") for line in askew(f"{command} --tsv").out.splitlines()]
     assert header[0] == "measure"
     assert sorted(header[1:]) == sorted(KEYS)
@@ -146,12 +200,12 @@ def test_tsv_has_the_numbers_of_json(askew):
         shown = dict(zip(header, line, strict=True))
         assert shown.pop("measure") == text
         assert shown.pop("signature") == row.pop("signature")
-        assert shown == {key: "" if value is None else repr(value) for key, value in row.items()}
+        assert shown == {key: "" if value is None else str(value) for key, value in row.items()}
 
 
 def test_the_table_fits_eighty_columns_and_shows_all_there_is(askew):
-    table = askew(f"{COMPARE_DEMO} --delta 0.01").table
-    for heading in ("old", "new", "change", "gain [95%]", "p (Holm)", "help/hurt/same", "n", "no loss: p (Holm)"):
+    table = askew(f"{COMPARE_DEMO} --margin 0.01").table
+    for heading in ("old", "new", "change", "gain [95%]", "p (Holm)", "worsened/unchanged", "n", "no loss: p (Holm)"):
         assert heading in table
     assert "bm25.run" in table and "minilm.run" in table
 
@@ -172,7 +226,7 @@ def test_a_measure_missing_for_a_query_in_one_run_leaves_that_pair_out(askew, fi
     files.run("new.run", {"q1": ["d1"], "q2": ["lost"]})
     command = "compare old.run new.run --docs docs.tsv --missing drop --measures 'RaB(tc)@1' --json"
     row = askew(command).json["measures"]["RaB(tc)@1"]
-    assert row["n"] == row["helped"] + row["hurt"] + row["same"] == 1
+    assert row["n"] == row["improved"] + row["worsened"] + row["unchanged"] == 1
 
 
 def test_the_same_command_gives_the_same_bytes(askew):
@@ -202,15 +256,15 @@ def test_a_signed_lean_has_no_change_in_percent_for_its_mean_can_cancel(askew):
 
 
 def test_the_table_says_what_a_gain_is_and_keeps_no_loss_to_the_measures_concerned(askew):
-    table = askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10' --delta 0.01").table
+    table = askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10' --margin 0.01").table
     assert "gain: how much better new is" in table
-    before, _, after = table.partition("is nothing lost beyond delta?")
+    before, _, after = table.partition("is a loss of the margin or more ruled out?")
     assert "ARaB(tf)@10" in before and "RR@10" in after and "ARaB" not in after
-    assert "lost beyond" not in askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10'").table
+    assert "or more ruled out" not in askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10'").table
 
 
-def test_the_test_of_no_loss_is_corrected_for_the_measures_that_have_a_delta(askew):
-    measures = "--measures 'RR@10 AP@10 ARaB(tf)@10' --delta 0.05"
+def test_the_test_of_no_loss_is_corrected_for_the_measures_that_have_a_margin(askew):
+    measures = "--measures 'RR@10 AP@10 ARaB(tf)@10' --margin 0.05"
     first, second, lean = askew(f"{COMPARE_DEMO} {measures} --json").json["measures"].values()
     low, high = sorted([first, second], key=lambda row: row["p_no_loss"])
     assert low["p_no_loss_holm"] == pytest.approx(min(1, 2 * low["p_no_loss"]))
@@ -252,4 +306,4 @@ def test_what_a_preset_changes_stands_below_the_table_of_a_comparison(askew):
     table = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB@2' --preset refairmulate2025").table
     shown = " ".join(table.split())
     assert "ARaB@2: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 preset" in shown
-    assert table.endswith("preset refairmulate2025 (askew show preset refairmulate2025)\n")
+    assert "preset refairmulate2025 (askew show preset refairmulate2025)\n" in table

@@ -91,10 +91,23 @@ def test_the_terms_of_a_lexicon_are_shown_as_text_and_never_obeyed(askew, files,
 
 def test_a_measure_shows_its_parameters_its_direction_and_its_signature(askew):
     facts = askew("show measure 'ARaB(tf)@10' --json").json
-    assert list(facts) == ["measure", "about", "reads", "better", "signature", "parameters"]
+    assert list(facts) == ["measure", "about", "reads", "better", "bounds", "signature", "parameters"]
     assert (facts["reads"], facts["better"]) == (["mentions"], "zero")
     assert "tc, tf, bool" in facts["parameters"]["kind"]
     assert facts["signature"].startswith("ARaB(groups='male-female',kind='tf'")
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds"),
+    [
+        ("RR@10", "0 to 1"), ("nDCG@10", "0 to 1"), ("NumRet", "0 to none"), ("RaB", "none to none"),
+        ("ARaB(bool)@10", "-1 to 1"), ("ARaB(bool,sign=abs)@10", "0 to 1"), ("ARaB(tf,groups=male)@10", "0 to none"),
+        ("NFaiRR@10", "0 to 1"), ("NFaiRR(background=run)@10", "0 to none"), ("FaiRR@2", "0 to 1.631"),
+        ("LIWC@10", "0 to none"),
+    ],
+)  # fmt: skip
+def test_a_measure_states_its_bounds(askew, name, bounds):
+    assert askew(["show", "measure", name, "--json"]).json["bounds"] == bounds
 
 
 @pytest.mark.parametrize(("name", "better"), [("RR@10", "up"), ("NFaiRR", "up"), ("LIWC", "down"), ("RaB", "zero")])

@@ -28,7 +28,9 @@ def test_json_has_exactly_the_promised_keys(askew):
     assert [run["run"] for run in report["runs"]] == ["old.run", "new.run"]
     for run in report["runs"]:
         assert list(run["measures"]) == ["RR@10", "ARaB(tf)@10"]
-        assert all(list(found) == ["mean", "low", "high", "n", "signature"] for found in run["measures"].values())
+        assert all(
+            list(found) == ["mean", "low", "high", "n", "interval", "signature"] for found in run["measures"].values()
+        )
 
 
 def test_json_numbers_are_those_computed_by_hand(askew):
@@ -131,12 +133,12 @@ def test_per_query_shows_each_query_in_the_table(askew):
 
 def test_signature_tells_what_a_measure_stands_for(askew):
     result = askew(f"measure old.run {ALL} --measures 'RR@10' --signature")
-    assert "RR@10 = RR(order='score',rel=1,unjudged='error')@10\n" in result.out
+    assert "RR@10 = RR(no_relevant='absent',order='score',rel=1,unanswered='zero',unjudged='error')@10\n" in result.out
 
 
 def test_signature_stays_out_of_the_columns_of_tsv(askew):
     result = askew(f"measure old.run {ALL} --measures 'RR@10' --signature --tsv")
-    assert result.err == "RR@10 = RR(order='score',rel=1,unjudged='error')@10\n"
+    assert result.err == "RR@10 = RR(no_relevant='absent',order='score',rel=1,unanswered='zero',unjudged='error')@10\n"
     assert all(line.count("\t") == 6 for line in result.out.splitlines())
 
 
@@ -146,11 +148,13 @@ def test_measuring_leaves_no_file_behind(askew):
     assert sorted(Path().iterdir()) == before
 
 
-def test_the_same_command_gives_the_same_bytes_and_the_seed_is_what_changes_intervals(askew):
+def test_the_order_of_the_lines_changes_neither_means_nor_intervals(askew):
     demo = demo_files()
-    command = f"measure {demo.runs[0]} --docs {demo.docs} --measures 'ARaB(tf)@10' --tsv"
-    assert askew(command).out == askew(f"{command} --seed 0").out
-    assert askew(command).out != askew(f"{command} --seed 1").out
+    lines = Path(demo.runs[0]).read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("reversed.run").write_text("".join(reversed(lines)), encoding="utf-8")
+    command = f"--docs {demo.docs} --qrels {demo.qrels} --measures 'RR@10 ARaB(tf)@10 NFaiRR@10' --json"
+    there, back = (askew(f"measure {run} {command}").json["runs"][0] for run in (demo.runs[0], "reversed.run"))
+    assert there["measures"] == back["measures"]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -265,7 +269,7 @@ def test_a_query_left_out_is_not_among_the_values_of_each_query(askew, files):
 
 def test_runs_with_different_numbers_of_values_each_show_their_own_n(askew, files):
     files.run("new.run", {"q1": ["d1"], "q9": ["d1"]})
-    table = askew(f"measure old.run new.run {ALL} --measures RR@10 --unjudged absent").table
+    table = askew(f"measure old.run new.run {ALL} --measures RR@10 --unjudged absent --unanswered absent").table
     assert "n=2" in table and "n=1" in table
 
 
@@ -333,7 +337,7 @@ def test_nothing_piped_has_blanks_at_the_end_of_a_line(askew):
 
 def test_the_title_of_a_narrow_table_stays_on_its_line(askew):
     table = askew(f"measure old.run {ALL} --measures RR@10").table
-    assert table.startswith("mean over queries [95% bootstrap interval]\n")
+    assert table.startswith("mean over queries [95% interval]\n")
 
 
 def test_on_a_very_narrow_screen_nothing_is_cut(askew, monkeypatch):
@@ -404,11 +408,13 @@ def test_what_a_preset_changes_stands_below_the_table(askew):
     command = "measure old.run --docs docs.tsv --measures 'ARaB(tf)@10 ARaB(tf,tokens=word)@10'"
     below = askew(f"{command} --preset refairmulate2025").table.rpartition("]\n")[2]
     assert " ".join(below.split()) == (
+        "ARaB(tf)@10, ARaB(tf,tokens=word)@10: no bounds, so the interval is studentized and approximate "
+        "(docs/statistics.md) "
         "ARaB(tf)@10: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 "
         "ARaB(tf,tokens=word)@10: sign=running-abs, overlap=first, missing=drop, order=file, digits=4 "
         "preset refairmulate2025 (askew show preset refairmulate2025)"
     )
-    assert askew(command).table.endswith("]\n\n")
+    assert "preset" not in askew(command).table
 
 
 def test_measures_with_the_same_changes_share_a_line(askew):
@@ -438,18 +444,48 @@ def test_liwc_without_its_dictionary_is_told_to_be_another_thing(askew, files):
     assert askew(f"{command} LIWC@10 --lexicon liwc.dic").err == ""
 
 
-def test_judged_queries_that_a_run_lacks_are_told(askew, files):
-    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\nq8 0 d1 1\nq9 0 d1 0\n")
-    command = "measure old.run --docs docs.tsv --qrels qrels.txt --json --measures"
-    told = askew(f"{command} 'RR@10 ARaB@2'").err
-    assert told == "note: old.run: 2 of 4 judged queries are in the run; means are over those\n"
+def test_a_judged_query_that_the_run_lacks_has_effectiveness_zero_and_no_lean(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\nq8 0 d1 1\n")
+    command = "measure old.run --docs docs.tsv --qrels qrels.txt --json --per-query --measures"
+    result = askew(f"{command} 'RR@10 ARaB@2'")
+    assert result.err == (
+        "note: old.run: no document for 1 of 3 judged queries, such as 'q8': their effectiveness is 0 and their lean "
+        "is missing (--unanswered absent: left out)\n"
+    )
+    found = result.json["runs"][0]
+    assert (found["measures"]["RR@10"]["n"], found["measures"]["ARaB@2"]["n"]) == (3, 2)
+    assert found["per_query"]["q8"] == {"RR@10": 0.0}
+    other = askew(f"{command} 'RR@10 ARaB@2' --unanswered absent")
+    assert (other.json["runs"][0]["measures"]["RR@10"]["n"], other.err) == (2, "")
     assert askew(f"{command} ARaB@2").err == ""
 
 
-def test_means_are_not_said_to_be_over_judged_queries_where_others_count_too(askew, files):
-    files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
-    told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged zero --json").err
-    assert "old.run: 1 of 2 judged queries are in the run; means are over the queries of the run" in told
+def test_a_query_without_any_relevant_document_is_left_out_of_effectiveness_and_counted(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 0\n")
+    command = "measure old.run --docs docs.tsv --qrels qrels.txt --json --measures 'RR@10 nDCG@10 Judged@10 ARaB@2'"
+    result = askew(command)
+    assert {text: found["n"] for text, found in result.json["runs"][0]["measures"].items()} == {
+        "RR@10": 1, "nDCG@10": 1, "Judged@10": 2, "ARaB@2": 2
+    }  # fmt: skip
+    assert result.err == (
+        "note: old.run: 1 of 2 judged queries have no relevant document and are left out of RR@10, nDCG@10 "
+        "(--no-relevant zero: counted as 0)\n"
+    )
+    zero = askew(f"{command} --no-relevant zero")
+    assert (zero.json["runs"][0]["measures"]["RR@10"]["n"], zero.err) == (2, "")
+
+
+def test_the_level_of_relevance_decides_which_queries_have_a_relevant_document(askew, files):
+    files.text("qrels.txt", "q1 0 d2 2\nq2 0 d1 1\n")
+    found = askew("measure old.run --qrels qrels.txt --json --measures 'RR@10 RR(rel=2)@10'").json["runs"][0][
+        "measures"
+    ]
+    assert (found["RR@10"]["n"], found["RR(rel=2)@10"]["n"]) == (2, 1)
+
+
+@pytest.mark.parametrize("option", ["--unanswered", "--no-relevant"])
+def test_an_unknown_way_to_count_queries_is_refused(askew, option):
+    askew(f"measure old.run {ALL} {option} perhaps").refused(2, option, "'perhaps'", "absent")
 
 
 def test_judged_queries_that_nobody_asked_for_are_not_missed(askew, files):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from askew.analysis.curves import calibrate
 from askew.filters.calibrate import read_labelled
 from askew.filters.semantic import THRESHOLDS, SemanticFilter
+from askew.statistics.curves import calibrate
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "query_variations"
 # Reformulators make these kinds; misspelt and reordered queries are valid by the way they were made.

@@ -37,7 +37,7 @@ judgements = st.dictionaries(st.sampled_from(DOC_IDS), st.integers(-1, 3), min_s
 def test_rr_and_ap_are_those_of_trec_eval_with_its_ties_and_cutoffs(run, judged, cutoff):
     qrels = dict.fromkeys(run, judged)
     peer = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "map", "map_cut_3", "map_cut_5"}).evaluate(run)
-    mine = values(run, qrels, "RR", "AP", "AP@3", "AP@5", f"RR@{cutoff}")
+    mine = values(run, qrels, "RR", "AP", "AP@3", "AP@5", f"RR@{cutoff}", no_relevant="zero")
     for query in run:
         full = peer[query]["recip_rank"]
         assert mine[query]["RR"] == full
@@ -53,7 +53,7 @@ def test_measures_of_ir_measures_see_the_same_ranking(run, judged):
     qrels = dict.fromkeys(run, judged)
     names = {"ndcg_cut_5", "P_5", "recall_5", "success_1"}
     peer = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
-    mine = values(run, qrels, "nDCG@5", "P@5", "R@5", "Success@1", "Judged@5")
+    mine = values(run, qrels, "nDCG@5", "P@5", "R@5", "Success@1", "Judged@5", no_relevant="zero")
     for query in run:
         for text, name in (("nDCG@5", "ndcg_cut_5"), ("P@5", "P_5"), ("R@5", "recall_5"), ("Success@1", "success_1")):
             assert mine[query][text] == pytest.approx(peer[query][name], abs=1e-9)
@@ -78,9 +78,24 @@ def test_a_query_without_judgements_is_an_error_zero_or_left_out():
     assert values(run, qrels, "RR@10", "nDCG@10", unjudged="absent")["u"] == {}
 
 
-def test_judged_queries_that_the_run_lacks_are_not_made_up():
-    report = askew.measure({"r": {"q": {"a": 1.0}}}, qrels=frame({"q": {"a": 1}, "gone": {"a": 1}}), measures=["RR@10"])
-    assert report.mean(report.runs[0], report.asked[0]).n == 1
+def test_judged_queries_that_the_run_lacks_count_as_zero_unless_they_are_left_out():
+    run, qrels = {"q": {"a": 1.0}}, {"q": {"a": 1}, "gone": {"a": 1}}
+    assert values(run, qrels, "RR@10", "nDCG@10") == {
+        "q": {"RR@10": 1.0, "nDCG@10": 1.0}, "gone": {"RR@10": 0.0, "nDCG@10": 0.0}
+    }  # fmt: skip
+    assert values(run, qrels, "RR@10", unanswered="absent") == {"q": {"RR@10": 1.0}}
+
+
+def test_a_list_of_no_documents_is_an_unanswered_query():
+    run, qrels = {"q": {"a": 1.0}, "u": {"b": 1.0}}, {"q": {"a": 1}, "u": {"a": 1}, "gone": {"c": 0}}
+    found = values(run, qrels, "RR@10", "RR(unanswered=absent)@10", "RR(no_relevant=zero)@10")
+    assert found["u"] == {"RR@10": 0.0, "RR(unanswered=absent)@10": 0.0, "RR(no_relevant=zero)@10": 0.0}
+    assert found["gone"] == {"RR(no_relevant=zero)@10": 0.0}
+
+
+def test_where_no_query_has_a_relevant_document_the_error_says_so():
+    with pytest.raises(DataError, match="2 have no relevant document"):
+        values({"q": {"a": 1.0}, "r": {"a": 1.0}}, {"q": {"a": 0}, "r": {"b": -1}}, "RR@10")
 
 
 def test_effectiveness_without_judgements_says_what_to_give():

@@ -154,7 +154,8 @@ def test_a_test_query_is_measured_once_with_its_best_pair():
 def test_every_value_has_its_interval_and_n():
     pairs = Rewrites(list("abcd"), ["x y"] * 4, ["x y", "x", "z", "x y"])
     found = score_rewrites(pairs, pairs.originals)
-    assert found["copies"] == {"mean": 1.0, "low": 1.0, "high": 1.0, "n": 4}
+    # All of four: the interval is that of a share.
+    assert found["copies"] == {"mean": 1.0, "low": pytest.approx(0.025**0.25), "high": 1.0, "n": 4}
     # x y against x y, x, z, x y: F of 1, 2/3, 0, 1.
     assert found["f1"]["mean"] == pytest.approx((1 + 2 / 3 + 0 + 1) / 4)
     assert all(one["low"] <= one["mean"] <= one["high"] and one["n"] == 4 for one in found.values())

@@ -133,7 +133,7 @@ def test_what_choices_do_is_measured_query_by_query():
     found = toy(**columns)
     part = Part.of(found, np.array(["test", "test"]), "test")
     done = effects(found, part, np.array([0, 2]), 0.01)
-    assert (done["RR@10"].old, done["RR@10"].new, done["RR@10"].helped, done["RR@10"].hurt) == (0.75, 0.75, 1, 1)
+    assert (done["RR@10"].old, done["RR@10"].new, done["RR@10"].improved, done["RR@10"].worsened) == (0.75, 0.75, 1, 1)
     # Without their signs the leans are 0.4 and 0.2 before, 0.1 and 0.0 after.
     assert done[LEAN].old == pytest.approx(0.3) and done[LEAN].new == pytest.approx(0.05)
     kept = effects(found, part, np.array([ORIGINAL, ORIGINAL]), 0.01)
@@ -173,9 +173,9 @@ def test_a_selector_is_trained_measured_and_written_down(model, store):
     choices = model.measured["choices"]
     assert list(choices) == ["original", "random", CROSS_ENCODER, "most similar", LEAN_AWARE, "oracle"]
     assert choices["original"]["changed"] == 0
-    assert choices["oracle"][EFFECTIVENESS]["hurt"] == 0 and choices["oracle"][LEAN]["gain"] > 0
+    assert choices["oracle"][EFFECTIVENESS]["worsened"] == 0 and choices["oracle"][LEAN]["gain"] > 0
     lean_aware = choices[LEAN_AWARE][LEAN]
-    assert lean_aware["hurt"] == 0 and lean_aware["new"] <= lean_aware["old"]
+    assert lean_aware["worsened"] == 0 and lean_aware["new"] <= lean_aware["old"]
     card = (model.out / "README.md").read_text(encoding="utf-8")
     assert "input and outcome" in card and "askew train selector STORE" in card
     facts = json.loads((model.out / "measured.json").read_text(encoding="utf-8"))

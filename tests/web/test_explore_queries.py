@@ -23,7 +23,7 @@ def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
         hits = explorer.searched.ranker.search([text], 100)
         run[query_id] = {ids[d].as_py(): s for d, s in zip(hits.docs.tolist(), hits.scores.tolist(), strict=True)}
     wanted = [one.text for one in explorer.scorer.asked]
-    report = measure({"r": run}, demo_files().docs, qrels=demo_files().qrels, measures=wanted)
+    report = measure({"r": run}, demo_files().docs, qrels=demo_files().qrels, measures=wanted, unanswered="absent")
     for row, query_id in enumerate(report.runs[0].query_ids):
         found = {one.measure: one.value for one in explorer.search(queries[query_id]).values}
         expected = {name: values[row] for name, values in report.runs[0].values.items()}

@@ -44,7 +44,6 @@ def bench_command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A folder for report.html, tables as CSV and the runs.")] = None,
     seconds: Annotated[bool, typer.Option(help="Show how long each lever takes.")] = True,
-    seed: o.Seed = 0,
     store: o.StorePath = o.DEFAULT_STORE,
     as_json: o.AsJson = False,
 ) -> None:
@@ -60,7 +59,7 @@ def bench_command(
     with quiet_programs(), Waiting("preparing") as progress:
         report = bench(
             collection, lever, base=base, measures=measures, k=k, agree=agree, queries=queries,
-            settings=o.settings_by_owner(settings), out=out, seed=seed, store=store, progress=progress,
+            settings=o.settings_by_owner(settings), out=out, store=store, progress=progress,
         )  # fmt: skip
     note(report.notes)
     if as_json:
@@ -105,7 +104,7 @@ def _count(value: int | None) -> str:
 
 
 def _cell(row: Row, name: str) -> str:
-    """The mean, the change with its interval, the corrected p, and who is helped and hurt."""
+    """The mean, the change with its interval, the corrected p, and the queries improved and worsened."""
     from askew.cli.render import number, p_value
     from askew.stages.bench.page import FRONT
 
@@ -114,7 +113,7 @@ def _cell(row: Row, name: str) -> str:
     if cell.against is None:
         return mean
     p = p_value(cell.p_holm)
-    return f"{mean}\n{_change(cell)}\np {p}  {cell.against.helped}/{cell.against.hurt}"
+    return f"{mean}\n{_change(cell)}\np {p}  {cell.against.improved}/{cell.against.worsened}"
 
 
 def _change(cell: Cell) -> str:
@@ -130,8 +129,7 @@ def _legend(report: BenchReport) -> list[str]:
     from askew.stages.bench.page import marks_note
 
     said = (
-        "In a cell: the mean; its change against the base with a paired bootstrap 95% interval; p of a paired "
-        f"permutation test, Holm over all {report.tests} tests (the least it can show is {report.least_p:.1g}); "
-        "queries helped/hurt."
+        "In a cell: the mean; its change against the base with a 95% interval; p (null hypothesis: the mean gain is 0; "
+        f"Holm over all {report.tests} tests); queries improved/worsened."
     )
     return [said, *marks_note(report), *report.rules]

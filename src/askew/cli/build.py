@@ -49,7 +49,7 @@ def plan_command(
 
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, until: Until = None, store: o.StorePath = o.DEFAULT_STORE,
-    engine: Engine = "local", workers: WorkerCount = None, address: Address = None, seed: o.Seed = 0,
+    engine: Engine = "local", workers: WorkerCount = None, address: Address = None,
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
@@ -64,7 +64,7 @@ def run_command(
     with executor_of(engine, workers, address) as executor, Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0, step), executor=executor)
     rows = [row_of(name, outcome) for name, outcome in outcomes.items()]
-    table = summary_of(held, outcomes, build.select, build.evaluate, seed)
+    table = summary_of(held, outcomes, build.select, build.evaluate)
     if as_json:
         say_json({"store": str(store), "steps": rows, "summary": [] if table is None else table.to_dicts()})
         return

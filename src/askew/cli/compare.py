@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,14 +37,22 @@ def command(
     tokens: o.Tokens = None,
     missing: o.Missing = None,
     unjudged: o.Unjudged = None,
+    unanswered: o.Unanswered = None,
+    no_relevant: o.NoRelevant = None,
     order: o.Order = None,
     fields: o.Fields = None,
     run_format: o.RunFormat = "auto",
     store: o.StorePath = o.DEFAULT_STORE,
     seed: o.Seed = 0,
-    test: Annotated[str, typer.Option(help="Paired test: permutation or bootstrap.")] = "permutation",
-    delta: Annotated[
+    test: Annotated[
+        str, typer.Option(help="mean (H0: the mean gain is 0) or randomization (H0: results could be swapped).")
+    ] = "mean",
+    margin: Annotated[
         str | None, typer.Option(help="The largest loss that would not matter: 0.01, or 'RR@10=0.01 nDCG@10=0.02'.")
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(help="Exit with code 1 where this holds: 'nDCG@10 loses 0.01' or 'nDCG@10 may lose 0.01'."),
     ] = None,
     unpaired: Annotated[str, typer.Option(help="A query in one run only: error or drop.")] = "error",
     as_json: o.AsJson = False,
@@ -52,9 +61,9 @@ def command(
     """Compare two runs query by query: gains, intervals, Holm-corrected tests, effect size, helped and hurt.
 
     A gain is positive where the new run is better: higher for effectiveness and neutrality, nearer to zero
-    for lean. With --delta there is also a test that nothing is lost beyond it.
+    for lean. With --margin there is also a test that nothing is lost beyond it.
     """
-    from askew.cli.render import Waiting, note, say_json
+    from askew.cli.render import Waiting, note, say, say_json
     from askew.measures.borrowed import quiet_programs
     from askew.stages.compare import compare
 
@@ -62,10 +71,11 @@ def command(
     with quiet_programs(), Waiting("counting words") as progress:
         testing = partial(progress, label="comparing")
         report = compare(
-            old, new, docs, test=test, delta=_delta(delta), unpaired=unpaired, seed=seed, qrels=qrels, queries=queries,
-            label=label, background=background, measures=measures, preset=preset, lexicon=lexicon, tokens=tokens,
-            missing=missing, unjudged=unjudged, order=order, fields=o.split_fields(fields), run_format=run_format,
-            store=store, progress=progress, testing=testing,
+            old, new, docs, test=test, margin=_margin(margin), fail_if=fail_if or (), unpaired=unpaired, seed=seed,
+            qrels=qrels, queries=queries, label=label, background=background, measures=measures, preset=preset,
+            lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged, unanswered=unanswered,
+            no_relevant=no_relevant, order=order, fields=o.split_fields(fields), run_format=run_format, store=store,
+            progress=progress, testing=testing,
         )  # fmt: skip
     note(report.notes)
     if as_json:
@@ -74,9 +84,13 @@ def command(
         _print_tsv(report)
     else:
         _print_table(report, preset)
+    for failure in report.failures:
+        say(f"askew: failed: {failure}", err=True)
+    if report.failures:
+        raise typer.Exit(1)
 
 
-def _delta(text: str | None) -> float | dict[str, float] | None:
+def _margin(text: str | None) -> float | dict[str, float] | None:
     """``0.01``, or ``RR@10=0.01 nDCG@10=0.02``; a measure may have blanks and ``=`` inside its brackets."""
     if text is None:
         return None
@@ -87,44 +101,76 @@ def _delta(text: str | None) -> float | dict[str, float] | None:
     except (ValueError, ConfigError):
         pairs = []
     if not pairs or not all(name for name, _ in pairs) or len(dict(pairs)) < len(pairs):
-        raise ConfigError(f"--delta is a positive number or 'MEASURE=number ...', found {text!r}")
+        raise ConfigError(f"--margin is a positive number or 'MEASURE=number ...', found {text!r}")
     return dict(pairs)
 
 
 def _print_tsv(report: CompareReport) -> None:
     from askew.cli.render import say_tsv
+    from askew.statistics.significance import Paired
 
-    names = ["n", "old", "new", "relative", "gain", "low", "high", "p", "p_holm", "effect", "helped", "hurt", "same"]
-    names += ["delta", "p_no_loss", "p_no_loss_holm", "p_equivalent", "p_equivalent_holm"]
+    names = [field.name for field in fields_of(Paired)]
+    names += ["p_holm", "p_no_loss_holm", "p_equivalent_holm"]
     say_tsv("measure", *names, "signature")
     for text, row in report.to_dict()["measures"].items():
-        values = ["" if row[name] is None else repr(row[name]) for name in names]
+        values = ["" if row[name] is None else str(row[name]) for name in names]
         say_tsv(text, *values, row["signature"])
 
 
 def _print_table(report: CompareReport, preset: str | None) -> None:
-    from askew.cli.measure import say_what_changed, say_wrapped
+    from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
     from askew.cli.render import number, p_value, print_tables, say
 
-    rows = [report.results[a.text] for a in report.asked]
+    texts = [a.text for a in report.asked]
+    rows = [report.results[text] for text in texts]
     columns: list[tuple[str, list[str]]] = [
         ("old", [number(r.old) for r in rows]),
         ("new", [number(r.new) for r in rows]),
         ("change", [_change(a, report.results[a.text].relative) for a in report.asked]),
-        ("gain [95%]", [f"{r.gain:+.4f}\n[{r.low:+.3f}, {r.high:+.3f}]" for r in rows]),
-        ("p (Holm)", [p_value(report.p_holm[a.text]) for a in report.asked]),
-        ("d", [number(r.effect, 2) for r in rows]),
-        ("help/hurt/same", [f"{r.helped}/{r.hurt}/{r.same}" for r in rows]),
+        ("gain [95%]", [f"{r.gain:+.4f}\n[{_signed(r.low)}, {_signed(r.high)}]" for r in rows]),
+        ("p (Holm)", [p_value(report.p_holm.get(text)) for text in texts]),
+        ("d_z", [number(r.d_z, 2) for r in rows]),
+        ("queries improved/\nworsened/unchanged", [f"{r.improved}/{r.worsened}/{r.unchanged}" for r in rows]),
         ("n", [str(r.n) for r in rows]),
     ]
-    print_tables(f"old: {report.old}   new: {report.new}", "measure", [a.text for a in report.asked], columns)
-    say("gain: how much better new is in the measure's own direction, mean over queries")
+    print_tables(f"old: {report.old}   new: {report.new}", "measure", texts, columns)
+    say_wrapped("gain: how much better new is in the measure's own direction, mean over queries")
     if any(a.direction is Direction.ZERO for a in report.asked):
         say_wrapped(_BEST_AT_ZERO)
+    tests = f"Holm over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else "one test"
+    say_wrapped(f"p: null hypothesis: {report.nulls['p']}; {tests}")
+    say_wrapped("d_z: mean gain / standard deviation of the gains")
+    say_intervals(report.asked)
     say_what_changed(report.asked, preset)
+    say("")
+    _print_reach(report)
     if report.p_no_loss_holm:
         say("")
         _print_no_loss(report)
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.3f}"
+
+
+def _print_reach(report: CompareReport) -> None:
+    """What so many queries can show, whatever they showed."""
+    from askew.cli.measure import say_wrapped
+    from askew.cli.render import number, print_tables
+
+    texts = [a.text for a in report.asked]
+    rows = [report.results[text] for text in texts]
+    columns = [
+        ("smallest\nmargin", [number(r.smallest_margin) for r in rows]),
+        ("loss not\nruled out", [number(r.not_ruled_out) for r in rows]),
+        ("detectable\ngain", [number(r.detectable) for r in rows]),
+    ]
+    print_tables("what these queries can show", "measure", texts, columns)
+    say_wrapped(
+        "smallest margin: the smallest loss that so many queries can rule out (95%), were all results unchanged; "
+        "loss not ruled out: the largest that these results leave open; detectable gain: found significant in 4 of 5 "
+        "samples like this one; -: the measure has no bounds, no loss can be ruled out"
+    )
 
 
 def _change(asked: Asked, relative: float | None) -> str:
@@ -133,13 +179,16 @@ def _change(asked: Asked, relative: float | None) -> str:
 
 
 def _print_no_loss(report: CompareReport) -> None:
-    """Only the measures that have a delta."""
+    """Only the measures that have a margin."""
+    from askew.cli.measure import say_wrapped
     from askew.cli.render import p_value, print_tables
 
     texts = list(report.p_no_loss_holm)
     columns = [
-        ("delta", [f"{report.results[text].delta:g}" for text in texts]),
+        ("margin", [f"{report.results[text].margin:g}" for text in texts]),
         ("no loss: p (Holm)", [p_value(report.p_no_loss_holm[text]) for text in texts]),
         ("equivalent: p (Holm)", [p_value(report.p_equivalent_holm[text]) for text in texts]),
     ]
-    print_tables("is nothing lost beyond delta?", "measure", texts, columns)
+    print_tables("is a loss of the margin or more ruled out?", "measure", texts, columns)
+    say_wrapped(f"no loss: null hypothesis: {report.nulls['p_no_loss']}")
+    say_wrapped(f"equivalent: null hypothesis: {report.nulls['p_equivalent']}")

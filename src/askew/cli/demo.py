@@ -43,7 +43,7 @@ def command(
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
         dataset = _dataset(build, held, outcomes, out / "dataset")
         report = report_of(build, held, outcomes, out / "report", seed=seed).html
-    table = summary_of(held, outcomes, build.select, build.evaluate, seed)
+    table = summary_of(held, outcomes, build.select, build.evaluate)
     rows = [] if table is None else table.to_dicts()
     if as_json:
         say_json({"dataset": str(dataset), "report": str(report), "store": str(out / "store"),

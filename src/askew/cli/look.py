@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -205,6 +206,7 @@ def _show_measure(name: str) -> dict[str, Any]:
         described[key] = f"{'none' if default in (None, '') else default}{choices}: {parameter.about}"
     return {
         "measure": name, "about": family.about, "reads": sorted(family.reads), "better": asked.direction.value,
+        "bounds": " to ".join("none" if math.isinf(bound) else f"{bound:.4g}" for bound in asked.bounds),
         "signature": asked.signature, "parameters": described,
     }  # fmt: skip
 

@@ -30,17 +30,18 @@ def command(
     tokens: o.Tokens = None,
     missing: o.Missing = None,
     unjudged: o.Unjudged = None,
+    unanswered: o.Unanswered = None,
+    no_relevant: o.NoRelevant = None,
     order: o.Order = None,
     fields: o.Fields = None,
     run_format: o.RunFormat = "auto",
     store: o.StorePath = o.DEFAULT_STORE,
-    seed: o.Seed = 0,
     per_query: Annotated[bool, typer.Option(help="Also the value of every query.")] = False,
     signature: Annotated[bool, typer.Option(help="Show what each measure stands for, in full.")] = False,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Measure runs: means over queries with bootstrap 95% intervals, several runs side by side.
+    """Measure runs: means over queries with 95% intervals, several runs side by side.
 
     Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
     """
@@ -52,8 +53,9 @@ def command(
     with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
             list(runs), docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
-            preset=preset, lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged, order=order,
-            fields=o.split_fields(fields), run_format=run_format, store=store, progress=progress, seed=seed,
+            preset=preset, lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged,
+            unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
+            run_format=run_format, store=store, progress=progress,
         )  # fmt: skip
     note(report.notes)
     show(report, per_query, signature, as_json, as_tsv, preset)
@@ -94,7 +96,8 @@ def _print_tsv(report: MeasureReport, per_query: bool) -> None:
                         say_tsv(run.name, query, asked.text, repr(value))
             else:
                 m = report.mean(run, asked)
-                say_tsv(run.name, asked.text, repr(m.mean), repr(m.low), repr(m.high), str(m.n), asked.signature)
+                ends = ("" if end is None else repr(end) for end in (m.low, m.high))
+                say_tsv(run.name, asked.text, repr(m.mean), *ends, str(m.n), asked.signature)
 
 
 def _print_table(report: MeasureReport) -> None:
@@ -110,7 +113,19 @@ def _print_table(report: MeasureReport) -> None:
             for m in means
         ]
         columns.append((heading, cells))
-    print_tables("mean over queries [95% bootstrap interval]", "run", [run.name for run in report.runs], columns)
+    print_tables("mean over queries [95% interval]", "run", [run.name for run in report.runs], columns)
+    say_intervals(report.asked)
+
+
+def say_intervals(asked: Sequence[Asked]) -> None:
+    """Below a table: which intervals are approximate."""
+    from askew.statistics.intervals import is_bounded
+
+    loose = [one.text for one in asked if not is_bounded(one.bounds)]
+    if loose:
+        say_wrapped(
+            f"{', '.join(loose)}: no bounds, so the interval is studentized and approximate (docs/statistics.md)"
+        )
 
 
 def _print_per_query(report: MeasureReport) -> None:

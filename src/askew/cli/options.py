@@ -28,6 +28,10 @@ LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by
 Tokens = Annotated[str | None, typer.Option(help="Tokenizer: word, blank (as published) or seyedsalehi.")]
 Missing = Annotated[str | None, typer.Option(help="A ranked document without text: error, zero, drop or skip.")]
 Unjudged = Annotated[str | None, typer.Option(help="A query without judgements: error, zero or absent.")]
+Unanswered = Annotated[str | None, typer.Option(help="A judged query that the run does not answer: zero or absent.")]
+NoRelevant = Annotated[
+    str | None, typer.Option(help="A judged query without any relevant document: absent (left out) or zero.")
+]
 Order = Annotated[str | None, typer.Option(help="Order of the ranking: score (as trec_eval) or file (as published).")]
 Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
 RunFormat = Annotated[str, typer.Option(help="Format of the runs: auto, trec, tsv, jsonl or parquet.")]
@@ -35,7 +39,7 @@ StorePath = Annotated[
     str,
     typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept: a folder, or a URL (s3://...)."),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and the permutation test.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn at random.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="Another setting, as in --set depth=50; askew show names them.", metavar="NAME=VALUE"),

@@ -215,15 +215,19 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     main = [one[EFFECTIVENESS] for one in choices.values()]
     columns = [
         ("changed", [f"{one['changed']:,}" for one in choices.values()]),
-        ("helped\nhurt", [f"{one['helped']:,}\n{one['hurt']:,}" for one in main]),
+        ("improved\nworsened", [f"{one['improved']:,}\n{one['worsened']:,}" for one in main]),
         ("p", [p_value(one["p"]) for one in main]),
         (f"p, loss\n< {margin:g}", [p_value(one["p_no_loss"]) for one in main]),
     ]
     for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
         found = [one[measure] for one in choices.values()]
-        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n[{one['low']:+.4f}, {one['high']:+.4f}]" for one in found]
+        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{_interval(one['low'], one['high'])}" for one in found]
         columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
     print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"[{low:+.4f}, {high:+.4f}]"
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:

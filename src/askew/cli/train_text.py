@@ -75,10 +75,12 @@ def generator_command(
         say_json({"out": str(out), **facts["measured"], "use": facts["extra"]["use"]})
         return
     _tell_left_out(facts["measured"])
+    from askew.statistics.intervals import mean_and_interval
+
     sizes = facts["measured"]["pairs"]
     say(f"trained on {sizes['train']:,} pairs: {out}")
     for name, one in facts["measured"]["test"].items():
-        say(f"{name:14} {one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]  n = {one['n']} queries")
+        say(f"{name:14} {mean_and_interval(one)}  n = {one['n']} queries")
     use = facts["extra"]["use"].replace("FOLDER", shlex.quote(str(out)))
     if use:
         _say_next("--docs DOCS", use)
@@ -130,6 +132,7 @@ def rewriter_command(
         say_json({"out": str(out), **facts["measured"]})
         return
     _tell_left_out(facts["measured"])
+
     sizes = facts["measured"]["pairs"]
     say(f"trained on {sizes['train']:,} pairs ({sizes['dev']:,} dev, {sizes['test']:,} test): {out}")
     _print(measured_table(facts["measured"]["test"]), facts["measured"]["test"])
@@ -176,11 +179,9 @@ def _tell_left_out(measured: Mapping[str, Any]) -> None:
 
 def _print(table: Any, rows: Mapping[str, Any]) -> None:
     from askew.cli.render import print_tables
+    from askew.statistics.intervals import mean_and_interval
 
-    columns = [
-        (what, [f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for one in values.values()])
-        for what, values in rows.items()
-    ]
+    columns = [(what, [mean_and_interval(one) for one in values.values()]) for what, values in rows.items()]
     print_tables(table.title, "measure", list(next(iter(rows.values()))), columns)
 
 

@@ -7,6 +7,7 @@ exist and what they mean; ``Direction`` is the one place that knows what "better
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,10 @@ _LONGEST = 20
 _NAME = re.compile(r"[A-Za-z_α][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*")
+
+
+Bounds = tuple[float, float]
+UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 class Direction(enum.Enum):

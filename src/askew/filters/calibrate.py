@@ -1,6 +1,6 @@
 """Labelled pairs of an original and a candidate, to choose a threshold by.
 
-What the scores are worth is worked out by ``askew.analysis.curves.calibrate``::
+What the scores are worth is worked out by ``askew.statistics.curves.calibrate``::
 
     labelled = read_labelled("variations.csv")
     scores = SemanticFilter().score_pairs(labelled.originals, labelled.candidates)

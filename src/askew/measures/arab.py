@@ -10,12 +10,13 @@ Positive is male-leaning by default, as in the published model-level figures.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.measure import Direction, Measure
+from askew.core.measure import Bounds, Direction, Measure
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import lean_of, lean_parameters, mentions_for, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
@@ -50,6 +51,12 @@ class _Running:
     def direction(self, measure: Measure) -> Direction:
         """A signed lean is best at zero; an absolute one is best when small."""
         return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """Presence is at most 1 a document; counts have no bound."""
+        most = 1.0 if text(measure, "kind") == "bool" else math.inf
+        one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
+        return (0.0 if one_sided else -most), most
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query left without any known document."""

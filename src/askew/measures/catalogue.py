@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
-from askew.core.measure import Direction, Measure, Value
+from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
 from askew.measures.borrowed import effectiveness_names
 from askew.measures.common import pick_groups
 from askew.measures.effectiveness import COLUMNAR, find_effectiveness
@@ -101,6 +101,12 @@ class Asked:
     def direction(self) -> Direction:
         """Which way is better."""
         return self.family.direction(self.measure)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The lowest and the highest value that a query can have; infinite where the family states none."""
+        found: Bounds = self.family.bounds(self.measure) if hasattr(self.family, "bounds") else UNBOUNDED
+        return found
 
     def check(self) -> None:
         """Raise ConfigError where the measure can never be computed here, whatever the data."""

@@ -6,13 +6,14 @@ different ways; here tied documents are put in order before any of them looks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.measure import LARGEST, Direction, Measure
+from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.ranking import ORDERS, Floats, Ints, Rankings
 from askew.measures.borrowed import check_computable, compute, effectiveness_names, ir_measures, own_parameters
 from askew.measures.common import DIGITS, READING, number, rounded, text
@@ -20,9 +21,20 @@ from askew.plugins.kinds import Inputs, Judged, Parameter
 
 COLUMNAR = ("RR", "AP")
 UNJUDGED = ("error", "zero", "absent")
+UNANSWERED = ("zero", "absent")
+NO_RELEVANT = ("absent", "zero")
+# Measures of ir_measures whose values lie between 0 and 1, whatever the run.
+_WITHIN_ONE = frozenset({
+    "AP", "AP_IA", "Accuracy", "Bpref", "Compat", "ERR", "ERR_IA", "IPrec", "Judged", "P", "P_IA", "R", "RBP", "RR",
+    "Rprec", "SetAP", "SetF", "SetP", "SetR", "StRecall", "Success", "alpha_nDCG", "infAP", "nDCG", "nERR_IA", "nNRBP",
+})  # fmt: skip
+# Those that say something of a query without any relevant document.
+_NEED_NO_RELEVANT = frozenset({"Judged", "NumQ", "NumRel", "NumRet"})
 _SHARED = {
     "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
     "unjudged": Parameter("error", "a query without judgements: an error, zero, or left out", UNJUDGED),
+    "unanswered": Parameter("zero", "a judged query for which the run has no document: zero, or left out", UNANSWERED),
+    "no_relevant": Parameter("absent", "a judged query without any relevant document: left out, or zero", NO_RELEVANT),
     "digits": DIGITS,
     "reading": READING,
 }
@@ -45,10 +57,15 @@ class Effectiveness:
         else:
             own = own_parameters(found)
         self.parameters: Mapping[str, Parameter] = {**own, **_SHARED}
+        self.needs_relevant = self.name not in _NEED_NO_RELEVANT
 
     def direction(self, measure: Measure) -> Direction:
         """More is better."""
         return Direction.UP
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """Most measures lie between 0 and 1; counts and sums that are not normalized have no bound."""
+        return (0.0, 1.0) if self.name in _WITHIN_ONE else (0.0, math.inf)
 
     def check(self, measure: Measure) -> None:
         """Whether something that is installed computes this measure with these parameters."""
@@ -56,7 +73,7 @@ class Effectiveness:
             check_computable(measure, own_part(measure))
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query; NaN for a query without judgements where that is what is asked for."""
+        """One value per query; NaN for a query that the parameters leave out."""
         if inputs.judgements is None:
             raise ConfigError(f"{self.name} needs judgements: give them with --qrels")
         rankings = inputs.ranked(text(measure, "order"))
@@ -67,7 +84,23 @@ class Effectiveness:
         else:
             values = compute(measure, own_part(measure), rankings, inputs.judgements)
         unjudged = np.nan if text(measure, "unjudged") == "absent" else 0.0
-        return rounded(measure, np.where(inputs.judgements.judged, values, unjudged))
+        values = np.where(inputs.judgements.judged, values, unjudged)
+        return rounded(measure, np.where(self._left_out(measure, rankings, inputs.judgements), np.nan, values))
+
+    def _left_out(self, measure: Measure, rankings: Rankings, judged: Judged) -> npt.NDArray[np.bool_]:
+        """The judged queries that do not count: without a relevant document, or without an answer."""
+        left_out = np.zeros(len(rankings), np.bool_)
+        if text(measure, "unanswered") == "absent":
+            left_out |= judged.judged & (rankings.lengths == 0)
+        if text(measure, "no_relevant") == "absent" and self.needs_relevant:
+            left_out |= judged.judged & (judged.relevant(relevance_level(measure)) == 0)
+        return left_out
+
+
+def relevance_level(measure: Measure) -> int:
+    """The lowest grade that counts as relevant for a measure."""
+    level = measure.param("rel")
+    return int(level) if isinstance(level, int) else 1
 
 
 def own_part(measure: Measure) -> Measure:

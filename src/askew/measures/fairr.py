@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.measure import LARGEST, Direction, Measure
+from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.common import (
     MOST_DIGITS,
@@ -118,6 +118,11 @@ class _FaiRR:
         """More neutral is better."""
         return Direction.UP
 
+    def bounds(self, measure: Measure) -> Bounds:
+        """Neutrality is at most 1 at each rank."""
+        k = measure.cutoff
+        return 0.0, math.inf if k is None else math.fsum(discount(rank) for rank in range(1, k + 1))
+
     def check(self, measure: Measure) -> None:
         """The groups and their targets must fit, whatever the documents say."""
         groups = tuple(text(measure, "groups").split("+"))
@@ -147,6 +152,10 @@ class _NFaiRR(_FaiRR):
         "unmatched": Parameter("error", "a query the background lacks: an error, or left out", ("error", "absent")),
         "zero_ideal": Parameter("absent", "an ideal of zero: the query is left out, or an error", ("absent", "error")),
     }
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """At most 1 against the run itself; documents that a background run lacks can be more neutral than its own."""
+        return 0.0, 1.0 if text(measure, "background") == "self" else math.inf
 
     def unread(self, measure: Measure) -> frozenset[str]:
         """What is said of a background run makes no difference to a run that is its own background."""

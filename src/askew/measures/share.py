@@ -11,9 +11,11 @@ the published figure, with any open lexicon it is the same measure on other word
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from askew.core.measure import Direction, Measure
+from askew.core.measure import Bounds, Direction, Measure
 from askew.core.ranking import Floats
 from askew.measures.common import lean_of, lean_parameters, mentions_for, number, rounded, text, with_texts
 from askew.plugins.kinds import Inputs, Parameter
@@ -37,6 +39,11 @@ class _LexiconShare:
     def direction(self, measure: Measure) -> Direction:
         """A signed share is best at zero; an absolute one is best when small."""
         return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """None that helps: a share cannot exceed ``scale``, but values lie far below it and it would say nothing."""
+        one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
+        return (0.0 if one_sided else -math.inf), math.inf
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query."""

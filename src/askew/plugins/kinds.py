@@ -86,6 +86,11 @@ class Judged:
     relevance: Ints
     judged: npt.NDArray[np.bool_]
 
+    def relevant(self, level: int = 1) -> Ints:
+        """How many documents of each query are judged with this grade or a higher one."""
+        running = np.concatenate([[0], np.cumsum(self.relevance >= level)])
+        return np.asarray(running[self.offsets[1:]] - running[self.offsets[:-1]], np.int64)
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -124,7 +129,8 @@ class MeasureFamily(Protocol):
     defined for a query and leaving it out is what the parameters say. A family may also have a method
     ``check(measure)``: it is called before anything is read, and raises ConfigError for what can never be computed.
     A method ``unread(measure)`` names the parameters that make no difference given the others; a signature leaves
-    them out.
+    them out. A method ``bounds(measure)`` gives the lowest and the highest value that a query can have; where both are
+    finite, intervals hold for every distribution and a loss can be ruled out. Without it a measure has no bounds.
     """
 
     name: str

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction
+from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import check_tolerance, signs
 from askew.core.ranking import Floats, Ints
 from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
+from askew.statistics.intervals import LEVEL, change_interval, size_bounds
 
-RESAMPLES = 2000
-# Beyond so many queries, whole random blocks of them are resampled instead of single ones.
-_MOST_UNITS = 5000
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
     "old_mean": pl.Float64, "new_mean": pl.Float64, "change": pl.Float64, "low": pl.Float64, "high": pl.Float64,
@@ -30,16 +27,16 @@ def summarise(
     selected: pl.DataFrame,
     directions: Mapping[str, Direction],
     subsets: Sequence[str],
-    seed: int = 0,
-    level: float = 0.95,
+    bounds: Mapping[str, Bounds] | None = None,
+    level: float = LEVEL,
     tolerance: float = 0.0,
 ) -> pl.DataFrame:
     """Table 1: for each subset (a column of flags) and measure, the means before and after.
 
     ``pairs`` and ``queries`` have a score on both sides. ``change`` is the change of the means relative to the old mean
-    in percent, between ``low`` and ``high`` (percentile bootstrap over queries: all pairs of a query are drawn
-    together); null where the old mean is zero. ``of`` says what the means are of: of scores, or for a signed measure
-    that is best at zero, of the distance from zero, for otherwise leans to both sides would cancel out. ``helped`` and
+    in percent, between ``low`` and ``high`` (over queries, see ``change_interval``; ``bounds`` of the measures); null
+    where the old mean is zero or the data cannot tell. ``of`` says what the means are of: of scores, or for a signed
+    measure that is best at zero, of the distance from zero, because lean to both sides would cancel out. ``helped`` and
     ``hurt`` are the pairs that gained and lost more than the tolerance.
     """
     if not 0 < level < 1:
@@ -51,9 +48,10 @@ def summarise(
         table = selected.filter(pl.col(subset))
         query = table.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
         for measure, direction in directions.items():
+            limits = (bounds or {}).get(measure, UNBOUNDED)
             old, new = (table.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
             rows.append({"subset": subset, "measure": measure, **_row(query, old, new, direction, tolerance),
-                         **_change(query, old, new, direction, seed, level)})  # fmt: skip
+                         **_change(query, old, new, direction, limits, level)})  # fmt: skip
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
@@ -75,56 +73,23 @@ def _row(query: Ints, old: Floats, new: Floats, direction: Direction, tolerance:
     return {"pairs": int(there.sum()), "queries": len(np.unique(query[there])), **counts}
 
 
-def _change(query: Ints, old: Floats, new: Floats, direction: Direction, seed: int, level: float) -> dict[str, Any]:
+def _change(
+    query: Ints, old: Floats, new: Floats, direction: Direction, bounds: Bounds, level: float
+) -> dict[str, Any]:
     there = _present(old, new)
     if direction is Direction.ZERO:
-        old, new = np.abs(old), np.abs(new)
+        old, new, bounds = np.abs(old), np.abs(new), size_bounds(bounds)
     means = {"of": "distance from zero" if direction is Direction.ZERO else "score"}
     if not there.any():
         return means
     before, after = float(old[there].mean()), float(new[there].mean())
-    low, high = change_interval(query[there], old[there], new[there], seed, level)
+    low, high = change_interval(query[there], old[there], new[there], bounds, level)
     change = _known(100 * (after - before) / before if before else math.nan)
     return {**means, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
 
 
 def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def change_interval(
-    query: Ints, old: Floats, new: Floats, seed: int = 0, level: float = 0.95
-) -> tuple[float | None, float | None]:
-    """A percentile bootstrap interval, over queries, of the relative change of the means in percent."""
-    if not old.mean():
-        return None, None
-    _, unit = np.unique(query, return_inverse=True)
-    before, after = (np.bincount(unit, values).astype(np.float64) for values in (old, new))
-    if len(before) > _MOST_UNITS:
-        before, after = _blocks(before, after, seed)
-    weights = _weights(len(before), seed)
-    with np.errstate(all="ignore"):
-        # As many pairs before as after: the change of the means is that of the sums.
-        changes = 100 * ((weights @ after) / (weights @ before) - 1)
-    changes = changes[~np.isnan(changes)]
-    if not len(changes):
-        return None, None
-    ends = np.quantile(changes, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-    point = 100 * (after.sum() / before.sum() - 1)
-    # Rounding in the last place must not put a constant change outside its own interval.
-    return _known(min(float(ends[0]), point)), _known(max(float(ends[1]), point))
-
-
-def _blocks(before: Floats, after: Floats, seed: int) -> tuple[Floats, Floats]:
-    order = np.random.default_rng([seed, 1]).permutation(len(before))
-    cuts = np.linspace(0, len(before), _MOST_UNITS + 1).astype(np.int64)[:-1]
-    return np.add.reduceat(before[order], cuts), np.add.reduceat(after[order], cuts)
-
-
-@lru_cache(maxsize=4)
-def _weights(n: int, seed: int) -> Any:
-    """How often each of n units is drawn in each resample; shared by all measures of the same n."""
-    return np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES).astype(np.float64)
 
 
 def repair_stats(gold: pl.DataFrame) -> dict[str, float | int | None]:

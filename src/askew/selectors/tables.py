@@ -1,9 +1,9 @@
 """The tables of the papers, as data frames: against effectiveness-only selection, under other rankers, who is helped,
 what each method does, the nine outcomes, RePair's boxes and hard queries.
 
-As in ``summary``: a change is that of the means relative to the old mean, in percent, with a percentile bootstrap
-interval over queries; a measure that is best at zero counts by its distance from zero. A share of queries has Wilson's
-interval. A share of pairs has a bootstrap interval over queries, for the pairs of a query are alike.
+As in ``summary``: a change is that of the means relative to the old mean, in percent, with an interval over queries; a
+measure that is best at zero counts by its distance from zero. A share of queries has Wilson's interval. A share of
+pairs has a studentized interval over queries, because the pairs of a query are alike.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import DataError
-from askew.core.measure import Direction
+from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import OUTCOMES, signs
 from askew.core.ranking import Floats, Ints
 from askew.core.shares import wilson
 from askew.selectors.pairs import ORIGINAL, best_rows
-from askew.selectors.summary import change_interval, summarise
+from askew.selectors.summary import summarise
+from askew.statistics.intervals import change_interval, size_bounds
 
 Flags = npt.NDArray[np.bool_]
 SIDES = ("helped", "same", "hurt")
@@ -37,10 +38,10 @@ def _ends(count: int, n: int) -> tuple[float | None, float | None]:
     return wilson(count, n) if n else (None, None)
 
 
-def share_interval(query: Ints, flags: Flags, seed: int = 0) -> tuple[float | None, float | None]:
-    """An interval of the share of pairs that have a flag: a bootstrap over queries.
+def share_interval(query: Ints, flags: Flags) -> tuple[float | None, float | None]:
+    """An interval of the share of pairs that have a flag, studentized over queries.
 
-    Wilson's over queries where each query has one pair, and where all pairs are alike: then a bootstrap knows nothing.
+    Wilson's over queries where each query has one pair, and where all pairs are alike: then there is no spread.
     """
     queries = len(np.unique(query))
     count = int(flags.sum())
@@ -48,8 +49,8 @@ def share_interval(query: Ints, flags: Flags, seed: int = 0) -> tuple[float | No
         return _ends(count, queries)
     if count in (0, len(flags)):
         return _ends(queries if count else 0, queries)
-    low, high = change_interval(query, np.ones(len(flags)), flags.astype(np.float64), seed)
-    return tuple(None if end is None else 1 + end / 100 for end in (low, high))  # type: ignore[return-value]
+    low, high = change_interval(query, np.ones(len(flags)), flags.astype(np.float64))
+    return _ends(count, queries) if low is None or high is None else (1 + low / 100, min(1.0, 1 + high / 100))
 
 
 def _share(name: str, count: int, n: int) -> dict[str, Any]:
@@ -88,14 +89,17 @@ def against_effectiveness(
     return chosen.join(rivals, on="query_id", how="left", maintain_order="left")
 
 
-def against_table(rows: pl.DataFrame, directions: Mapping[str, Direction], seed: int = 0) -> pl.DataFrame:
+def against_table(
+    rows: pl.DataFrame, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None = None
+) -> pl.DataFrame:
     """Table 3: the means of what ``against_effectiveness`` found; ``change`` is from the others to the chosen."""
     found = []
     for name, direction in directions.items():
         there = rows.select(f"old_{name}", f"other_{name}", f"chosen_{name}").drop_nulls()
         old, other, chosen = (there.get_column(column).to_numpy() for column in there.columns)
         means = [float(values.mean()) if len(there) else None for values in (old, other, chosen)]
-        low, high = change_interval(np.arange(len(there)), other, chosen, seed) if len(there) else (None, None)
+        limits = _bounds(name, direction, bounds)
+        low, high = change_interval(np.arange(len(there)), other, chosen, limits) if len(there) else (None, None)
         change = 100 * (means[2] / means[1] - 1) if means[1] and means[2] is not None else None
         found.append({
             "measure": name, "of": _of(direction), "queries": len(there), "old_mean": means[0], "other_mean": means[1],
@@ -105,13 +109,19 @@ def against_table(rows: pl.DataFrame, directions: Mapping[str, Direction], seed:
                                                                "low", "high"), pl.Float64))  # fmt: skip
 
 
+def _bounds(name: str, direction: Direction, bounds: Mapping[str, Bounds] | None) -> Bounds:
+    """The bounds of a score as it is summed up."""
+    found = (bounds or {}).get(name, UNBOUNDED)
+    return size_bounds(found) if direction is Direction.ZERO else found
+
+
 def _of(direction: Direction) -> str:
     return "distance from zero" if direction is Direction.ZERO else "score"
 
 
 def cross_table(
     pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction],
-    subsets: Sequence[str], seed: int = 0,
+    subsets: Sequence[str], bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """The chosen pairs under other rankers: for each of them, subset and measure what ``summarise`` says.
 
@@ -130,7 +140,7 @@ def cross_table(
                 "no_original": int((~asked).sum()),
                 "no_variant": int((asked & ~found).sum()),
             }
-            parts.append(_told(summarise(joined, directions, [subset], seed), ranker=ranker, **told))
+            parts.append(_told(summarise(joined, directions, [subset], bounds), ranker=ranker, **told))
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
@@ -223,27 +233,35 @@ def _settings(text: str | None) -> dict[str, str]:
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}
 
 
-def method_table(pairs: pl.DataFrame, subset: str, directions: Mapping[str, Direction], seed: int = 0) -> pl.DataFrame:
+def method_table(
+    pairs: pl.DataFrame, subset: str, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None = None
+) -> pl.DataFrame:
     """What each method does: for all its candidates and for the chosen ones what ``summarise`` says of each measure.
 
     ``method_queries`` have a candidate of the method, and for ``won`` of these one was chosen, a share with interval.
     """
     named = pairs.with_columns(method_names(pairs).alias("_method"), pl.lit(True).alias(EVERY))
     methods = named.get_column("_method").unique(maintain_order=True)
-    parts = [_method(named.filter(pl.col("_method") == method), method, subset, directions, seed) for method in methods]
+    parts = [
+        _method(named.filter(pl.col("_method") == method), method, subset, directions, bounds) for method in methods
+    ]
     # Without any pair there is no method, but the columns are the same.
-    return pl.concat(parts) if parts else _method(named, "", subset, directions, seed).clear()
+    return pl.concat(parts) if parts else _method(named, "", subset, directions, bounds).clear()
 
 
 def _method(
-    own: pl.DataFrame, method: str, subset: str, directions: Mapping[str, Direction], seed: int
+    own: pl.DataFrame,
+    method: str,
+    subset: str,
+    directions: Mapping[str, Direction],
+    bounds: Mapping[str, Bounds] | None,
 ) -> pl.DataFrame:
     queries, won = (part.get_column("query_id").n_unique() for part in (own, own.filter(subset)))
-    found = summarise(own, directions, [EVERY, subset], seed)
+    found = summarise(own, directions, [EVERY, subset], bounds)
     return _told(found, method=method, method_queries=queries, **_share("won", won, queries))
 
 
-def outcome_table(pairs: pl.DataFrame, subset: str, seed: int = 0) -> pl.DataFrame:
+def outcome_table(pairs: pl.DataFrame, subset: str) -> pl.DataFrame:
     """The nine outcomes among all candidates and among the chosen: pairs, share and interval. None where unknown."""
     rows = []
     for name, part in ((EVERY, pairs), (subset, pairs.filter(subset))):
@@ -251,7 +269,7 @@ def outcome_table(pairs: pl.DataFrame, subset: str, seed: int = 0) -> pl.DataFra
         query, found = numbered(known), known.get_column("outcome")
         for outcome in OUTCOMES if len(known) else ():
             flags = (found == outcome).to_numpy()
-            low, high = share_interval(query, flags, seed)
+            low, high = share_interval(query, flags)
             rows.append({"of": name, "outcome": outcome, "pairs": int(flags.sum()), "n": len(known),
                          "share": float(flags.mean()), "low": low, "high": high})  # fmt: skip
     return pl.DataFrame(rows)
@@ -282,7 +300,12 @@ def queries_table(queries: pl.DataFrame, documents: int, judgements: pl.DataFram
 
 
 def refined_table(
-    pairs: pl.DataFrame, originals: Floats, boxes: Sequence[str], measure: str, direction: Direction, seed: int = 0
+    pairs: pl.DataFrame,
+    originals: Floats,
+    boxes: Sequence[str],
+    measure: str,
+    direction: Direction,
+    bounds: Bounds = UNBOUNDED,
 ) -> pl.DataFrame:
     """RePair's Table 4: for each box the best refined query of each original in it.
 
@@ -295,7 +318,7 @@ def refined_table(
         part = _best(pairs.filter(box), measure, direction)
         old, new = (part.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
         words = part.get_column("text").str.extract_all(r"\S+").list.len()
-        low, high = change_interval(np.arange(len(part)), old, new, seed) if len(part) else (None, None)
+        low, high = change_interval(np.arange(len(part)), old, new, bounds) if len(part) else (None, None)
         before, after = (float(values.mean()) if len(part) else None for values in (old, new))
         rows.append({
             "box": box, "originals": len(known), "all_mean": float(known.mean()) if len(known) else None,

@@ -16,16 +16,17 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from askew.analysis.significance import Paired, paired
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.core.ranking import Floats, Ints
 from askew.core.split import part_of
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
-from askew.measures.catalogue import Catalogue
+from askew.measures.catalogue import Asked, Catalogue
 from askew.publish.splits import SALT, normal
 from askew.rankers.disk import Texts, read_header
+from askew.statistics.intervals import size_bounds
+from askew.statistics.significance import Paired, paired
 from askew.trainers.selector import (
     NEGATIVE,
     NEITHER,
@@ -60,10 +61,10 @@ class Built:
     index: Path | None = None
 
     @cached_property
-    def measures(self) -> dict[str, Direction]:
-        """The measures of both sides, and which way each is better."""
+    def measures(self) -> dict[str, Asked]:
+        """The measures of both sides."""
         texts = [name.removeprefix("new_") for name in self.table.columns if name.startswith("new_")]
-        return {one.text: one.direction for one in Catalogue(None, {"background": "self"}).complete(texts)}
+        return {one.text: one for one in Catalogue(None, {"background": "self"}).complete(texts)}
 
     @cached_property
     def first(self) -> Ints:
@@ -243,12 +244,13 @@ def effects(built: Built, part: Part, chosen: Ints, margin: float) -> dict[str, 
     ``margin`` is the largest loss of effectiveness that would not matter.
     """
     found = {}
-    for measure, direction in built.measures.items():
+    for measure, asked in built.measures.items():
+        direction, bounds = asked.direction, asked.bounds
         old = built.old(measure)[part.queries]
         new = np.where(chosen == ORIGINAL, old, built.new(measure)[chosen])
         if direction is Direction.ZERO:
-            old, new, direction = np.abs(old), np.abs(new), Direction.DOWN  # noqa: PLW2901
+            old, new, direction, bounds = np.abs(old), np.abs(new), Direction.DOWN, size_bounds(bounds)
         there = ~np.isnan(old) & ~np.isnan(new)
-        delta = margin if measure == EFFECTIVENESS else None
-        found[measure] = paired(old[there], new[there], direction, delta=delta)
+        limit = margin if measure == EFFECTIVENESS else None
+        found[measure] = paired(old[there], new[there], direction, bounds, margin=limit)
     return found

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from askew.analysis.curves import Calibration, calibrate
 from askew.filters.calibrate import read_labelled
 from askew.filters.semantic import SemanticFilter
+from askew.statistics.curves import Calibration, calibrate
 
 _POINTS = 12
 

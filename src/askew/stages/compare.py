@@ -1,31 +1,34 @@
-"""Compare two runs query by query: differences with intervals, corrected tests, and what was lost."""
+"""Compare two runs query by query: differences with intervals, corrected tests, and which loss is ruled out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from askew.analysis.significance import Paired, holm, paired
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
+from askew.stages.gate import check_measures, read_conditions, with_margins
 from askew.stages.measure import measure
 from askew.stages.report import MeasureReport, RunScores
 from askew.stages.texts import Progress
 from askew.stages.universe import RunLike, named_runs
+from askew.statistics.intervals import is_bounded
+from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, paired
 
-Delta: TypeAlias = float | Mapping[str, float] | None
+Margin: TypeAlias = float | Mapping[str, float] | None
 
 
 @dataclass
 class CompareReport:
     """One comparison per measure; ``p_holm`` is corrected for the number of measures.
 
-    So are ``p_no_loss_holm`` and ``p_equivalent_holm``, for the number of measures that have a delta.
+    So are ``p_no_loss_holm`` and ``p_equivalent_holm``, for the number of measures that have a margin. ``nulls`` states
+    the null hypothesis of each p.
     """
 
     old: str
@@ -35,21 +38,32 @@ class CompareReport:
     p_holm: dict[str, float]
     p_no_loss_holm: dict[str, float]
     p_equivalent_holm: dict[str, float]
+    test: str = MEAN
     notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def nulls(self) -> dict[str, str]:
+        """The null hypothesis of each p that is reported."""
+        stated = {"p": NULLS[self.test]}
+        if self.p_no_loss_holm:
+            stated |= {f"p_{name}": NULLS[name] for name in ("no_loss", "equivalent")}
+        return stated
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
         measures = {
             a.text: {
                 **asdict(self.results[a.text]),
-                "p_holm": self.p_holm[a.text],
+                "p_holm": self.p_holm.get(a.text),
                 "p_no_loss_holm": self.p_no_loss_holm.get(a.text),
                 "p_equivalent_holm": self.p_equivalent_holm.get(a.text),
                 "signature": a.signature,
             }
             for a in self.asked
         }
-        return {"old": self.old, "new": self.new, "measures": measures}
+        whole = {"old": self.old, "new": self.new, "null_hypotheses": self.nulls, "measures": measures}
+        return {**whole, "failures": self.failures}
 
 
 def compare(
@@ -57,8 +71,9 @@ def compare(
     new: RunLike,
     docs: object = None,
     *,
-    test: str = "permutation",
-    delta: Delta = None,
+    test: str = MEAN,
+    margin: Margin = None,
+    fail_if: Sequence[str] = (),
     unpaired: str = "error",
     seed: int = 0,
     names: tuple[str, str] | None = None,
@@ -67,15 +82,21 @@ def compare(
 ) -> CompareReport:
     """Compare ``new`` with ``old``; ``options`` are those of ``measure``.
 
-    ``delta`` is the largest loss that would not matter: a number for all measures of effectiveness, or
-    one per measure text. With it comes a test of "no loss beyond delta". ``testing`` is told how many measures are
-    compared, of how many.
+    ``margin`` is the largest loss that would not matter: a number for all bounded measures of effectiveness, or one per
+    measure text. With it come tests of "no loss beyond the margin" and of equivalence. ``test`` is "mean" (the null
+    hypothesis is a mean gain of 0) or "randomization" (the two results of each query could as well be swapped; the
+    ``seed`` is for that one). ``fail_if`` are conditions such as "nDCG@10 loses 0.01" (see ``askew.stages.gate``);
+    those that hold are in ``failures``. ``testing`` is told how many measures are compared, of how many.
     """
-    if test not in ("permutation", "bootstrap"):
-        raise ConfigError(f"--test: test must be permutation or bootstrap, found {test!r}")
+    if test not in TESTS:
+        raise ConfigError(f"--test: test must be {' or '.join(TESTS)}, found {test!r}")
+    if seed < 0:
+        raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
     if unpaired not in ("error", "drop"):
         raise ConfigError(f"--unpaired: unpaired must be error or drop, found {unpaired!r}")
-    _refuse_meaningless(delta)
+    conditions = read_conditions(fail_if)
+    margin = with_margins(conditions, margin)
+    _refuse_meaningless(margin)
     if names is None:
         runs = named_runs([old, new], others=("old", "new"))
     elif names[0] == names[1]:
@@ -84,9 +105,10 @@ def compare(
         runs = {names[0]: old, names[1]: new}
 
     def check(asked: list[Asked]) -> None:
-        _refuse_unused(asked, delta)
+        check_measures(conditions, [one.text for one in asked])
+        _refuse_unused(asked, margin)
 
-    report = measure(runs, docs, seed=seed, before_scoring=check, **options)
+    report = measure(runs, docs, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results = {}
     for number, asked in enumerate(report.asked):
@@ -96,12 +118,19 @@ def compare(
         there = ~np.isnan(a) & ~np.isnan(b)
         if not there.any():
             raise DataError(f"{asked.text} is not defined in both runs for any query they share")
-        limit = _delta_for(asked, delta)
-        results[asked.text] = paired(a[there], b[there], asked.direction, test=test, delta=limit, seed=seed)
+        if not there.all():
+            notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
+        limit = _margin_for(asked, margin)
+        results[asked.text] = paired(
+            a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
+        )
     old_name, new_name = (run.name for run in report.runs)
     by_p, by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p", "p_no_loss", "p_equivalent"))
-    told = [*report.notes, *notes]
-    return CompareReport(old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, told)
+    failed = [one.failure(results[one.measure], by_no_loss.get(one.measure)) for one in conditions]
+    return CompareReport(
+        old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
+        [text for text in failed if text],
+    )  # fmt: skip
 
 
 def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:
@@ -134,29 +163,34 @@ def _first_alone(a: RunScores, b: RunScores) -> str:
     return next(query for query in [*a.query_ids, *b.query_ids] if query in alone)
 
 
-def _delta_for(asked: Asked, delta: Delta) -> float | None:
-    if isinstance(delta, Mapping):
-        return delta.get(asked.text)
-    return delta if "judgements" in asked.family.reads else None
+def _margin_for(asked: Asked, margin: Margin) -> float | None:
+    if isinstance(margin, Mapping):
+        return margin.get(asked.text)
+    return margin if "judgements" in asked.family.reads and is_bounded(asked.bounds) else None
 
 
-def _refuse_meaningless(delta: Delta) -> None:
-    values = delta.values() if isinstance(delta, Mapping) else [] if delta is None else [delta]
+def _refuse_meaningless(margin: Margin) -> None:
+    values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
     for value in values:
         if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"--delta: delta is the largest loss that would not matter, above 0; found {value!r}")
+            raise ConfigError(f"--margin: margin is the largest loss that would not matter, above 0; found {value!r}")
 
 
-def _refuse_unused(asked: list[Asked], delta: Delta) -> None:
-    """A delta that no measure uses was meant for something else."""
-    texts = [one.text for one in asked]
-    for text in delta if isinstance(delta, Mapping) else ():
-        if text not in texts:
+def _refuse_unused(asked: list[Asked], margin: Margin) -> None:
+    """A margin that no measure uses was meant for something else."""
+    bounded = {one.text: is_bounded(one.bounds) for one in asked}
+    for text in margin if isinstance(margin, Mapping) else ():
+        if text not in bounded:
             raise ConfigError(
-                f"--delta: delta names the measure {text!r}, which is not among those compared: {', '.join(texts)}"
+                f"--margin: margin names the measure {text!r}, which is not among those compared: {', '.join(bounded)}"
             )
-    if delta is not None and all(_delta_for(one, delta) is None for one in asked):
+        if not bounded[text]:
+            raise ConfigError(
+                f"--margin: {text} has no bounds, so no sample can rule out a loss of its mean; leave it out, or "
+                "compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+            )
+    if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "--delta: a delta without a measure is for measures of effectiveness, and none is compared; "
-            f"for another measure name it, such as --delta '{texts[0]}=0.01'"
+            "--margin: a margin without a measure is for bounded measures of effectiveness, and none is compared; "
+            "for another bounded measure name it, such as --margin 'FaiRR@10=0.05'"
         )

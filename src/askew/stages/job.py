@@ -12,14 +12,15 @@ import numpy as np
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Measure
-from askew.core.ranking import Rankings
+from askew.core.ranking import Floats, Rankings
 from askew.corpora.judgements import QrelsFile, read_judgements
 from askew.corpora.memory import judgements_in_memory
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import RunFile
 from askew.measures.catalogue import Asked, Catalogue, Preset
 from askew.measures.common import documents_read, known_to
-from askew.plugins.kinds import DocMentions, Inputs
+from askew.measures.effectiveness import relevance_level
+from askew.plugins.kinds import DocMentions, Inputs, Judged
 from askew.stages.choose import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
 from askew.stages.report import MeasureReport, RunScores
 from askew.stages.texts import DocumentSource, Progress, count_needed
@@ -104,6 +105,7 @@ class Job:
     def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
         """Only the queries asked for; what was noticed on the way is noted."""
         wanted = _wanted_queries(queries, label)
+        self._unanswered = {run.name: self._unanswered_by(run, wanted) for run in self.runs}
         if wanted is not None:
             self.runs = [only_queries(run, wanted) for run in self.runs]
         if self.preset and self.preset.same_queries:
@@ -113,7 +115,25 @@ class Job:
             if any(asked.measure.param("order") == "score" for asked in self.asked):
                 self.notes += filter(None, [note_on_ranks(run)])
 
-    def score(self, source: DocumentSource | None, progress: Progress | None, seed: int) -> MeasureReport:
+    def _unanswered_by(self, run: RunFile, wanted: Sequence[str] | None) -> list[str]:
+        """The judged queries for which a run has no document, where some measure counts them."""
+        counted = [one for one in self.asked if one.measure.param("unanswered") == "zero"]
+        if self.qrels is None or not counted:
+            return []
+        present = set(run.lines["query_id"].unique().to_list())
+        judged = self.qrels.lines["query_id"].unique(maintain_order=True).to_list()
+        if wanted is not None:
+            asked_for = set(wanted)
+            judged = [query for query in judged if query in asked_for]
+        found = [query for query in judged if query not in present]
+        if found:
+            self.notes.append(
+                f"{run.name}: no document for {len(found)} of {len(judged)} judged queries, such as {found[0]!r}: "
+                "their effectiveness is 0 and their lean is missing (--unanswered absent: left out)"
+            )
+        return found
+
+    def score(self, source: DocumentSource | None, progress: Progress | None) -> MeasureReport:
         """Every measure for every query of every run."""
         frames = [run.lines for run in self.runs]
         frames += [self.background.lines] if self.background else []
@@ -126,18 +146,23 @@ class Job:
             background = {order: universe.rankings(self.background, order) for order in orders}
             self._name_background(background, universe)
         inputs = [
-            Inputs(
-                run.name, universe.doc_ids, ranked, background=background,
-                judgements=universe.judged(self.qrels.lines, ranked[orders[0]]) if self.qrels else None,
-            )
+            Inputs(run.name, universe.doc_ids, ranked, background=background)
             for run, ranked in zip(self.runs, rankings, strict=True)
-        ]  # fmt: skip
+        ]
         found = self._count(source, inputs, len(universe.doc_ids), progress)
-        report = MeasureReport(self.asked, [], self.notes, seed, self.preset.mean_digits if self.preset else None)
-        for run, ranked, given in zip(self.runs, rankings, inputs, strict=True):
-            whole = replace(given, find_mentions=(lambda *key: found[key]) if found else None)
-            report.runs.append(self._score_run(run, whole, ranked[orders[0]]))
+        report = MeasureReport(self.asked, [], self.notes, self.preset.mean_digits if self.preset else None)
+        for run, given in zip(self.runs, inputs, strict=True):
+            lean = replace(given, find_mentions=(lambda *key: found[key]) if found else None)
+            report.runs.append(self._score_run(run, lean, self._judged(run, lean, universe, orders)))
         return report
+
+    def _judged(self, run: RunFile, lean: Inputs, universe: Universe, orders: Sequence[str]) -> Inputs | None:
+        """What measures of effectiveness read: the judgements, and also the queries that the run does not answer."""
+        if self.qrels is None:
+            return None
+        more = self._unanswered[run.name]
+        ranked = {order: universe.rankings(run, order, more) for order in orders} if more else lean.rankings
+        return replace(lean, rankings=ranked, judgements=universe.judged(self.qrels.lines, ranked[orders[0]]))
 
     def _name_background(self, background: Mapping[str, Rankings], universe: Universe) -> None:
         """Signatures name the background by its content. One that was asked for by another name is told."""
@@ -169,22 +194,59 @@ class Job:
         self.notes += notes
         return found
 
-    def _score_run(self, run: RunFile, inputs: Inputs, rankings: Rankings) -> RunScores:
+    def _score_run(self, run: RunFile, lean: Inputs, judged: Inputs | None) -> RunScores:
+        """Every measure by query. A query that the run does not answer has no lean."""
+        whole = lean if judged is None else judged
+        query_ids = next(iter(whole.rankings.values())).query_ids.to_pylist()
         values = {}
         for asked in self.asked:
-            values[asked.text] = asked.family.score(asked.measure, inputs)
-            left = int(np.isnan(values[asked.text]).sum())
-            if left == len(rankings):
-                raise DataError(f"{run.name}: {asked.text} is not defined for any of the {left} queries")
-            if left:
-                self.notes.append(
-                    f"{run.name}: {asked.text} leaves out {left} of {len(rankings)} queries for which it is not defined"
-                )
-        self.notes += _missing_notes(run.name, self.asked, inputs)
-        if inputs.judgements is not None and not inputs.judgements.judged.all():
-            without = int((~inputs.judgements.judged).sum())
-            self.notes.append(f"{run.name}: {without} of {len(rankings)} queries have no judgement")
-        return RunScores(run.name, rankings.query_ids.to_pylist(), values)
+            given = judged if judged is not None and "judgements" in asked.family.reads else lean
+            found = asked.family.score(asked.measure, given)
+            self._tell_undefined(run.name, asked, found, given)
+            values[asked.text] = np.append(found, np.full(len(query_ids) - len(found), np.nan))
+        self.notes += _missing_notes(run.name, self.asked, lean)
+        if judged is not None and judged.judgements is not None:
+            self.notes += _judgement_notes(run.name, self.asked, judged.judgements)
+        return RunScores(run.name, query_ids, values)
+
+    def _tell_undefined(self, name: str, asked: Asked, values: Floats, given: Inputs) -> None:
+        left = int(np.isnan(values).sum())
+        # Queries without a relevant document have a line of their own.
+        bare = 0 if given.judgements is None else _without_relevant(asked, given.judgements)
+        if left == len(values):
+            why = "" if not bare else f"; {bare} have no relevant document (--no-relevant zero counts them as 0)"
+            raise DataError(f"{name}: {asked.text} is not defined for any of the {left} queries{why}")
+        left -= bare
+        if left > 0:
+            self.notes.append(
+                f"{name}: {asked.text} leaves out {left} of {len(values)} queries for which it is not defined"
+            )
+
+
+def _without_relevant(asked: Asked, judged: Judged) -> int:
+    """How many judged queries a measure leaves out because no document is relevant to them."""
+    if asked.measure.param("no_relevant") != "absent" or not hasattr(asked.family, "needs_relevant"):
+        return 0
+    if not asked.family.needs_relevant:
+        return 0
+    return int((judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)).sum())
+
+
+def _judgement_notes(name: str, asked: Sequence[Asked], judged: Judged) -> list[str]:
+    """Which queries do not count as a reader might think."""
+    notes = []
+    left_out: dict[int, list[str]] = {}
+    for one in asked:
+        left_out.setdefault(_without_relevant(one, judged), []).append(one.text)
+    for count, texts in left_out.items():
+        if count:
+            notes.append(
+                f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document and are left "
+                f"out of {', '.join(texts)} (--no-relevant zero: counted as 0)"
+            )
+    if not judged.judged.all():
+        notes.append(f"{name}: {int((~judged.judged).sum())} of {len(judged.judged)} queries have no judgement")
+    return notes
 
 
 def _missing_notes(name: str, asked: Sequence[Asked], inputs: Inputs) -> list[str]:

@@ -12,10 +12,10 @@ from askew.corpora.files import check_file
 from askew.engine.store import Store
 from askew.measures.catalogue import Asked, find_preset
 from askew.measures.common import MISSING
-from askew.measures.effectiveness import UNJUDGED
+from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
 from askew.plugins import registry
 from askew.stages.job import Job
-from askew.stages.measure_notes import note_on_liwc, note_on_missing_queries, note_on_own_backgrounds
+from askew.stages.measure_notes import note_on_liwc, note_on_own_backgrounds
 from askew.stages.report import MeasureReport, RunScores
 from askew.stages.texts import DocumentSource, Progress
 from askew.stages.universe import QrelsLike, RunLike, named_runs
@@ -37,12 +37,13 @@ def measure(
     tokens: str | None = None,
     missing: str | None = None,
     unjudged: str | None = None,
+    unanswered: str | None = None,
+    no_relevant: str | None = None,
     order: str | None = None,
     fields: Sequence[str] = (),
     run_format: str = "auto",
     store: str | Path | None = None,
     progress: Progress | None = None,
-    seed: int = 0,
     before_scoring: Callable[[list[Asked]], None] | None = None,
 ) -> MeasureReport:
     """Score runs for lean and effectiveness.
@@ -50,12 +51,17 @@ def measure(
     ``runs`` are files, or a mapping of names to files, data frames or ``{query: {document: score}}``.
     ``docs`` is a file or folder, a mapping of document id to text, or a data frame with doc_id and text; ``qrels`` is
     a file, a data frame or ``{query: {document: relevance}}``. What is in memory passes the same checks as a file.
+    A judged query that a run does not answer has an effectiveness of 0 and no lean (``unanswered``); one without any
+    relevant document is left out of effectiveness (``no_relevant``); each measure has its own n.
     ``before_scoring`` is shown the measures, complete, before anything is read.
     """
     chosen = find_preset(preset) if preset else None
-    given = {"tokens": tokens, "missing": missing, "unjudged": unjudged, "order": order}
+    given = {
+        "tokens": tokens, "missing": missing, "unjudged": unjudged, "unanswered": unanswered,
+        "no_relevant": no_relevant, "order": order,
+    }  # fmt: skip
     options = {key: value for key, value in given.items() if value is not None}
-    _check_options(options, seed)
+    _check_options(options)
     lexicons = {}
     if lexicon is not None:
         found = load_lexicon(lexicon)
@@ -75,22 +81,23 @@ def measure(
     if background is None and len(named) > 1:
         job.notes += note_on_own_backgrounds(job.asked, chosen)
     job.notes += note_on_liwc(job.asked)
-    # Where queries are named, those that a run lacks are noted already.
-    if queries is None and job.qrels is not None:
-        job.notes += note_on_missing_queries(job.asked, job.runs, job.qrels)
     source = None if docs is None else DocumentSource(docs, job.fields, job.published, _store(store))
-    return job.score(source, progress, seed)
+    return job.score(source, progress)
 
 
-def _check_options(options: Mapping[str, str], seed: int) -> None:
+_ALLOWED = {
+    "missing": MISSING, "unjudged": UNJUDGED, "unanswered": UNANSWERED, "no_relevant": NO_RELEVANT, "order": ORDERS,
+}  # fmt: skip
+
+
+def _check_options(options: Mapping[str, str]) -> None:
     """An option is wrong also where no measure asks for it."""
-    for key, allowed in (("missing", MISSING), ("unjudged", UNJUDGED), ("order", ORDERS)):
+    for key, allowed in _ALLOWED.items():
         if key in options and options[key] not in allowed:
-            raise ConfigError(f"--{key}: {key} must be one of {', '.join(allowed)}; found {options[key]!r}")
+            option = f"--{key.replace('_', '-')}"
+            raise ConfigError(f"{option}: {key} must be one of {', '.join(allowed)}; found {options[key]!r}")
     if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
         raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
-    if seed < 0:
-        raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
 
 
 def _store(path: str | Path | None) -> Store | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from askew.core.measure import Measure
-from askew.corpora.judgements import QrelsFile
-from askew.corpora.runs import RunFile
 from askew.measures.catalogue import Asked, Preset, is_shipped
 
 
@@ -40,23 +38,6 @@ def note_on_liwc(asked: Sequence[Asked]) -> list[str]:
             notes.append(
                 f"{texts}: the open lexicon {name} stands in, it is not LIWC; "
                 "give the LIWC dictionary, a .dic file, with --lexicon"
-            )
-    return notes
-
-
-def note_on_missing_queries(asked: Sequence[Asked], runs: Sequence[RunFile], qrels: QrelsFile) -> list[str]:
-    """A mean over fewer queries than were judged is not that of a run that has them all."""
-    if not any("judgements" in one.family.reads for one in asked):
-        return []
-    judged = set(qrels.lines["query_id"].unique().to_list())
-    notes = []
-    for run in runs:
-        present = set(run.lines["query_id"].unique().to_list())
-        if judged - present:
-            over = "those" if present <= judged else "the queries of the run"
-            notes.append(
-                f"{run.name}: {len(judged & present)} of {len(judged)} judged queries are in the run; "
-                f"means are over {over}"
             )
     return notes
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from askew.analysis.intervals import Mean, mean_with_interval
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
+from askew.statistics.intervals import Mean, interval_method, mean_with_interval
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,11 @@ class MeasureReport:
     asked: list[Asked]
     runs: list[RunScores]
     notes: list[str] = field(default_factory=list)
-    seed: int = 0
     mean_digits: int | None = None
 
     def mean(self, run: RunScores, asked: Asked) -> Mean:
         """The mean of a measure over the queries of a run, with its interval."""
-        found = mean_with_interval(run.values[asked.text], self.seed)
+        found = mean_with_interval(run.values[asked.text], asked.bounds)
         if self.mean_digits is None:
             return found
         return replace(found, mean=round(found.mean, self.mean_digits))
@@ -48,6 +47,7 @@ class MeasureReport:
                 entry["measures"][asked.text] = {
                     "mean": found.mean,
                     "low": found.low, "high": found.high, "n": found.n,
+                    "interval": interval_method(asked.bounds),
                     "signature": asked.signature,
                 }  # fmt: skip
             if per_query:

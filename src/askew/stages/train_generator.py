@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.analysis.intervals import mean_with_interval
 from askew.core.errors import DataError, StoreError
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.reformulators.stemmers.porter import stem
+from askew.statistics.intervals import mean_with_interval
 from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
 from askew.trainers.generator import (
@@ -34,7 +34,7 @@ from askew.trainers.generator import (
     question,
 )
 from askew.trainers.rewriting.finetune import TextModel, TextSettings
-from askew.trainers.rewriting.scores import pair_scores
+from askew.trainers.rewriting.scores import bounds_of, pair_scores
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
 NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "no text of the query", "no text of the passage"
@@ -155,7 +155,7 @@ def _measure(
     losses = {"loss before": np.array(before), "loss": np.array(made.losses(prompts, wanted))}
     asked = wanted if settings.direction == "passage-query" else read
     values = {**losses, **{name: scores[name] for name in SHOWN}}
-    return {name: asdict(mean_with_interval(by_question(one, asked))) for name, one in values.items()}
+    return {name: asdict(mean_with_interval(by_question(one, asked), bounds_of(name))) for name, one in values.items()}
 
 
 def by_question(values: Floats, asked: Sequence[str]) -> Floats:

@@ -21,7 +21,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.analysis.intervals import RESAMPLES, mean_with_interval
 from askew.core.errors import ConfigError, DataError, StoreError, place
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.fingerprint import digest_file
@@ -34,10 +33,11 @@ from askew.publish.repair import ORIGINAL, read_agg
 from askew.publish.splits import SALT, normal
 from askew.reformulators.stemmers.porter import stem
 from askew.reformulators.vectorfiles import read_vectors
+from askew.statistics.intervals import mean_and_interval, mean_with_interval
 from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
 from askew.trainers.rewriter import PRESETS, RewriterSettings, Taught, fit_rewriter
-from askew.trainers.rewriting.scores import TABLE_6, bleu_counts, bleu_mean, corpus_bleu, pair_scores
+from askew.trainers.rewriting.scores import TABLE_6, bleu_counts, bleu_mean, bounds_of, corpus_bleu, pair_scores
 from askew.trainers.rewriting.words import Rewrites
 
 BOX = "platinum"
@@ -48,6 +48,7 @@ _EMPTY = "an empty text"
 _AGG_HEAD = "qid\torder\tquery\t"
 _NEEDED = ("query_id", "original_text", "text")
 KEEP = "the query as it was"
+_RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -261,13 +262,17 @@ def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
     return pairs.take(rows[:most] if most else rows)
 
 
-def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float]]:
+def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
     """Every measure with its mean over queries, its interval and n."""
     values = pair_scores(test.targets, written, test.originals, stem)
-    found = {name: asdict(mean_with_interval(one, seed)) for name, one in values.items()}
+    found: dict[str, dict[str, float | None]] = {
+        name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
+    }
     counts = bleu_counts(test.targets, written)
+    # In an order of their own: that of the lines must not change the draws.
+    counts = counts[np.lexsort(counts.T)]
     draws = np.random.default_rng([seed, len(counts)]).multinomial(
-        len(counts), [1 / len(counts)] * len(counts), RESAMPLES
+        len(counts), [1 / len(counts)] * len(counts), _RESAMPLES
     )
     low, high = np.quantile(bleu_mean(draws @ counts), [0.025, 0.975])
     mean = float(bleu_mean(counts.sum(axis=0)))
@@ -290,12 +295,15 @@ def _write_written(file: Path, test: Rewrites, written: Sequence[str]) -> None:
         lines.writerows(zip(test.query_ids, test.originals, test.targets, written, strict=True))
 
 
-def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Table:
+def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
     """Models and measures, each mean with its interval."""
     names = list(next(iter(rows.values())))
     n = next(iter(rows.values()))[names[0]]["n"]
     cells = tuple(
-        (what, *(f"{one[name]['mean']:.3f} [{one[name]['low']:.3f}, {one[name]['high']:.3f}]" for name in names))
+        (
+            what,
+            *(mean_and_interval(one[name]) for name in names),
+        )
         for what, one in rows.items()
     )
     return Table(f"Held-out queries: n = {n}", ("what is written", *names), cells)

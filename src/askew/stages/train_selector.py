@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.analysis.curves import average_precision
-from askew.analysis.significance import Paired
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.ranking import Floats, Ints
@@ -35,6 +33,8 @@ from askew.stages.built_pairs import (
 )
 from askew.stages.held_out import write_held_out
 from askew.stages.texts import Progress
+from askew.statistics.curves import average_precision
+from askew.statistics.significance import Paired
 from askew.trainers.card import WORK, Card, Table, claim, write_card
 from askew.trainers.common import Pace, write_whole
 from askew.trainers.ranker import CrossEncoder
@@ -330,11 +330,24 @@ def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, 
     rows = []
     for name, tests in found.items():
         main = tests[EFFECTIVENESS]
-        cells = [f"{one.new:.4f}, gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}]" for one in tests.values()]
-        counts = int((chosen[name] != ORIGINAL).sum()), main.helped, main.hurt
+        cells = [f"{one.new:.4f}, gain {one.gain:+.4f} {_interval(one)}" for one in tests.values()]
+        counts = int((chosen[name] != ORIGINAL).sum()), main.improved, main.worsened
         rows.append((name, main.n, *counts, _p(main.p), _p(main.p_no_loss), *cells))
-    columns = ("choice", "n", "changed", "helped", "hurt", "p", "p of no loss", *map(as_measured, found["original"]))
+    columns = (
+        "choice",
+        "n",
+        "changed",
+        "improved",
+        "worsened",
+        "p",
+        "p of no loss",
+        *map(as_measured, found["original"]),
+    )
     return Table("Choices on held-out queries: means, and gains with their 95% intervals", columns, tuple(rows))
+
+
+def _interval(one: Paired) -> str:
+    return "" if one.low is None or one.high is None else f"[{one.low:+.4f}, {one.high:+.4f}]"
 
 
 def _p(value: float | None) -> str:

@@ -92,10 +92,11 @@ class Universe:
             frame.select("doc_id").join(self._frame, on="doc_id", how="left", maintain_order="left")["doc"].to_numpy()
         )
 
-    def rankings(self, run: RunFile, order: str) -> Rankings:
-        """The run as rankings, queries in the order of their first line."""
+    def rankings(self, run: RunFile, order: str, unanswered: Sequence[str] = ()) -> Rankings:
+        """The run as rankings, queries in the order of their first line; then those that it does not answer."""
         lines = run.lines
         queries = lines["query_id"].unique(maintain_order=True)
+        queries = queries.extend(pl.Series(unanswered, dtype=queries.dtype)) if len(unanswered) else queries
         rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
         docs = self.ordinals(lines)

@@ -145,7 +145,7 @@ async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
 def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
     runs = {name: run_in_memory(run, name) for name, run in body.runs.items()}
     qrels: QrelsFile | None = None if body.qrels is None else judgements_in_memory(body.qrels)
-    found = audit(runs, opened.explorer, qrels=qrels, missing=body.missing)
+    found = audit(runs, opened.explorer, qrels=qrels, missing=body.missing, unanswered=body.unanswered)
     compared = None if found.comparison is None else found.comparison.to_dict()
     notes = [*found.report.notes, *(found.comparison.notes if found.comparison else [])]
     runs_told = found.report.to_dict(per_query=True)["runs"]

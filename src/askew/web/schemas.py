@@ -68,12 +68,14 @@ Run = dict[ShortText, Scores]
 class MeasureBatch(_Body):
     """Runs to be measured with the documents of the open collection; two and more are compared with the first.
 
-    ``qrels`` are judgements; without them those of the collection are used for the queries that it knows.
+    ``qrels`` are judgements; without them those of the collection are used. A judged query that a run does not answer
+    has an effectiveness of zero, or with ``unanswered`` "absent" none.
     """
 
     runs: Annotated[dict[ShortText, Run], Field(min_length=1, max_length=8)]
     qrels: dict[ShortText, dict[ShortText, Annotated[int, Field(ge=-(2**31), lt=2**31)]]] | None = None
     missing: Literal["error", "zero", "drop", "skip"] = "error"
+    unanswered: Literal["zero", "absent"] = "zero"
 
     model_config = ConfigDict(json_schema_extra={"examples": [
         {"runs": {"mine": {"care-q02": {"care-07": 2.0, "care-17": 1.5}}}, "missing": "error"}

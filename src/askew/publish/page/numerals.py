@@ -8,7 +8,7 @@ from typing import Any
 
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
-# Of fewer queries a bootstrap interval of a change is too short, often a single point, and would say too much.
+# Of fewer queries an interval of a change is too wide or too rough to help anybody.
 FEWEST = 5
 
 

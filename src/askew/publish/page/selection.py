@@ -21,8 +21,9 @@ from askew.publish.page.table import Group, Table, columns, table
 
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", "helped", "same", "hurt")
 _METHOD = (
-    "A change is that of the mean relative to the mean before, in percent. Intervals are 95% percentile bootstrap "
-    f"intervals over queries, of {n.FEWEST} queries or more. Helped, same and hurt count pairs."
+    f"A change is that of the mean relative to the mean before, in percent. Intervals are of 95%, over {n.FEWEST} "
+    "queries or more: valid for every distribution where a measure has bounds, else studentized. Helped, same and hurt "
+    "count pairs."
 )
 Row = dict[str, Any]
 
@@ -88,7 +89,7 @@ def against_section(
     )
     note = (
         f"The change is from the candidate of the highest {measure}, the first of several, to the chosen one, for the "
-        "same queries. p: paired permutation test of the difference; corrected for the number of measures by Holm."
+        "same queries. p: null hypothesis: the mean difference is 0; corrected for the number of measures by Holm."
     )
     caption = "Original, chosen by effectiveness alone, chosen"
     given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))

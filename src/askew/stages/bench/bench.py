@@ -39,7 +39,6 @@ def bench(
     queries: str | Path | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     out: Path | None = None,
-    seed: int = 0,
     store: str | Path = ".askew",
     progress: Progress | None = None,
 ) -> BenchReport:
@@ -49,8 +48,8 @@ def bench(
     such as those that no model was trained on; ``settings`` are those of a lever by its text. With ``out`` the report,
     its tables and the runs are written there.
     """
-    if k < 1 or seed < 0:
-        raise ConfigError(f"bench: expected k of 1 or more and a seed of 0 or more, found {k} and {seed}")
+    if k < 1:
+        raise ConfigError(f"bench: expected k of 1 or more, found {k}")
     asked = ask_measures(measures)
     first, others = read_levers(DEFAULTS if levers is None else levers, base, settings)
     choice = Choice(effectiveness_of(asked)[0].text, leans_of(asked)[0].text, check_agree(agree))
@@ -69,7 +68,7 @@ def bench(
     found = {first: world.search_base(scorer, _told(progress, first.text))}
     for lever, find in finders.items():
         found[lever] = find(_told(progress, lever.text))
-    report = _report(world, scorer, asked, choice, found, notes, k, seed)
+    report = _report(world, scorer, asked, choice, found, notes, k)
     if out is not None:
         write_page(report, out)
         write_runs(out, {lever: one.hits for lever, one in found.items()}, world.query_ids, world.resources.doc_ids)
@@ -121,12 +120,12 @@ def _seen(levers: Sequence[Lever], texts: Sequence[str]) -> list[str]:
 
 def _report(
     world: World, scorer: Scorer, asked: Sequence[Any], choice: Choice, found: Mapping[Lever, Found], notes: list[str],
-    k: int, seed: int,
+    k: int,
 ) -> BenchReport:  # fmt: skip
     texts = [one.text for one in asked]
     values = {lever.text: scorer.score(one.hits, only=texts) for lever, one in found.items()}
     complete = [one for one in scorer.asked if one.text in texts]
-    cells = compared(values, complete, seed)
+    cells = compared(values, complete)
     leans = [one.text for one in leans_of(complete)]
     systems = [lever.text for lever in found if not lever.bound]
     front = fronts(cells, systems, choice.effectiveness, leans, scorer.directions)
@@ -138,7 +137,7 @@ def _report(
     told = [f"{lever.text}: {note}" for lever, one in found.items() for note in one.notes]
     told += [f"{lever.text}: {n:,} of {len(world.query_ids):,} queries find nothing" for lever, n in empty.items() if n]
     return BenchReport(
-        world.resources.collection.id, world.query_ids, k, choice.agree, seed, complete,
+        world.resources.collection.id, world.query_ids, k, choice.agree, complete,
         [one.text for one in effectiveness_of(complete)], leans, rows, rules_of(list(found), choice, k),
         [*notes, *told, *_short(cells, len(world.query_ids))], values,
     )  # fmt: skip

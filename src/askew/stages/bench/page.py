@@ -43,7 +43,7 @@ def write_page(report: BenchReport, out: Path) -> list[Path]:
         _levers_section(files, report), _fronts_section(files, report), _changes_section(files, report),
         _measures_section(files, report), Section("limits", "What this does not say", [listed(_LIMITS)]),
     ]  # fmt: skip
-    foot = [paragraph(f"Seed of the bootstrap and the tests: {report.seed}.")]
+    foot = [paragraph("No number on this page is drawn at random.")]
     page = document(f"Levers on {report.collection}", _head(report), sections, foot)
     every = {
         "report.html": page.encode(),
@@ -115,16 +115,16 @@ def _summary(row: Row, name: str, cell: Cell) -> str:
 
 
 def _changes_section(files: Collected, report: BenchReport) -> Section:
-    head = columns("lever", "n", "mean", "change", "95% interval", "gain", "95% interval", "p", "p (Holm)", "helped",
-                   "hurt", kind=CODE)  # fmt: skip
+    head = columns("lever", "n", "mean", "change", "95% interval", "gain", "95% interval", "p", "p (Holm)",
+                   "improved", "worsened", kind=CODE)  # fmt: skip
     groups = [
         Group(label, [_change_row(row, name) for row in report.rows]) for name, label in labels_of(report).items()
     ]
     notes = [
         marks_note(report)[0],
-        "Change: of the mean, in percent of the base's; paired bootstrap over queries. Gain: positive is better, mean "
-        f"over queries. p: paired permutation test; Holm over all {report.tests} tests of this table; the least it can "
-        f"show is {report.least_p:.1g}.",
+        "Change: of the mean, in percent of the base's. Gain: positive is better, mean over queries. Intervals are "
+        "valid for every distribution where a measure has bounds, else studentized and rough. p: null hypothesis: "
+        f"the mean gain is 0; Holm over all {report.tests} tests of this table.",
     ]
     given = Table("changes", "Each lever against the base, query by query", head, groups, notes)
     return Section("changes", "Changes", [files.table(given)])
@@ -139,7 +139,7 @@ def _change_row(row: Row, name: str) -> list[str]:
     interval = n.NONE if few else f"[{n.mean(found.low)}, {n.mean(found.high)}]"
     return [
         *start, n.change(cell.change), n.NONE if few else n.change_interval(cell.low, cell.high), n.mean(found.gain),
-        interval, n.p_value(found.p), n.p_value(cell.p_holm), n.count(found.helped), n.count(found.hurt),
+        interval, n.p_value(found.p), n.p_value(cell.p_holm), n.count(found.improved), n.count(found.worsened),
     ]  # fmt: skip
 
 
@@ -179,14 +179,16 @@ def _bars(report: BenchReport, row: Row, lean: str, effect: str) -> list[Line]:
     ends = [_ends(report, row, one) for one in (lean, effect)]
     if min(row.cells[one].n for one in (lean, effect)) < n.FEWEST:
         return []
-    return [Line("", ends[0], np.array([y, y]), 0, 0.75), Line("", np.array([x, x]), ends[1], 0, 0.75)]
+    lines = (ends[0], np.array([y, y])), (np.array([x, x]), ends[1])
+    return [Line("", *line, 0, 0.75) for line, end in zip(lines, ends, strict=True) if np.isfinite(end).all()]
 
 
 def _ends(report: BenchReport, row: Row, name: str) -> Any:
     found = row.cells[name].against
     assert found is not None
     way = 1.0 if {one.text: one.direction for one in report.asked}[name] is Direction.UP else -1.0
-    return np.array([found.old + way * found.low, found.old + way * found.high])
+    ends = [np.nan if end is None else found.old + way * end for end in (found.low, found.high)]
+    return np.array(ends)
 
 
 def _measures_section(files: Collected, report: BenchReport) -> Section:

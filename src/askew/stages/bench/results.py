@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.analysis.significance import Paired, holm, least_p, paired
 from askew.core.errors import DataError
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
 from askew.selectors.pareto import pareto_front
-from askew.selectors.summary import change_interval
 from askew.stages.bench.levers import Lever
+from askew.statistics.intervals import change_interval, size_bounds
+from askew.statistics.significance import Paired, holm, paired
 
 # Means this near are the same: it is what is left of rounding in a sum.
 _DIGITS = 12
@@ -67,7 +67,6 @@ class BenchReport:
     query_ids: Sequence[str]
     k: int
     agree: float
-    seed: int
     asked: Sequence[Asked]
     effectiveness: Sequence[str]
     leans: Sequence[str]
@@ -81,16 +80,11 @@ class BenchReport:
         """Over how many tests p is corrected."""
         return sum(cell.p_holm is not None for row in self.rows for cell in row.cells.values())
 
-    @property
-    def least_p(self) -> float:
-        """The smallest corrected p that the tests can show."""
-        return min(1.0, self.tests * least_p(len(self.query_ids)))
-
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
         about = {"collection": self.collection, "queries": len(self.query_ids), "k": self.k, "agree": self.agree}
         return {
-            **about, "seed": self.seed, "base": self.rows[0].lever.text, "effectiveness": list(self.effectiveness),
+            **about, "base": self.rows[0].lever.text, "effectiveness": list(self.effectiveness),
             "leans": list(self.leans), "signatures": {one.text: one.signature for one in self.asked},
             "tests": self.tests, "levers": [_as_json(row) for row in self.rows], "rules": list(self.rules),
             "notes": list(self.notes),
@@ -109,14 +103,14 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
     """One cell as JSON values."""
     found = {} if cell.against is None else asdict(cell.against)
     gains = {name: found.get(key) for name, key in (("gain", "gain"), ("gain_low", "low"), ("gain_high", "high"))}
-    counts = {name: found.get(name) for name in ("p", "helped", "hurt", "same")}
+    counts = {name: found.get(name) for name in ("p", "improved", "worsened", "unchanged")}
     return {
         "mean": cell.mean, "n": cell.n, "change": cell.change, "low": cell.low, "high": cell.high, **gains, **counts,
         "p_holm": cell.p_holm,
     }  # fmt: skip
 
 
-def compared(values: Mapping[str, Values], asked: Sequence[Asked], seed: int = 0) -> dict[str, dict[str, Cell]]:
+def compared(values: Mapping[str, Values], asked: Sequence[Asked]) -> dict[str, dict[str, Cell]]:
     """Every lever by every measure, against the first; p corrected over all levers and measures together.
 
     A measure is over the queries for which every lever has a value, so that all means are of the same queries.
@@ -128,7 +122,7 @@ def compared(values: Mapping[str, Values], asked: Sequence[Asked], seed: int = 0
         sizes = {lever: _sizes(found[one.text][there], one.direction) for lever, found in values.items()}
         cells[base][one.text] = Cell(float(sizes[base].mean()), int(there.sum()))
         for lever in others:
-            cells[lever][one.text] = _cell(sizes[base], sizes[lever], one.direction, seed)
+            cells[lever][one.text] = _cell(sizes[base], sizes[lever], one)
     return _corrected(cells)
 
 
@@ -148,10 +142,12 @@ def _sizes(values: Floats, direction: Direction) -> Floats:
     return np.abs(values) if direction is Direction.ZERO else values
 
 
-def _cell(old: Floats, new: Floats, direction: Direction, seed: int) -> Cell:
-    way = Direction.UP if direction is Direction.UP else Direction.DOWN
-    found = paired(old, new, way, seed=seed)
-    low, high = change_interval(np.arange(len(old)), old, new, seed)
+def _cell(old: Floats, new: Floats, asked: Asked) -> Cell:
+    way, bounds = asked.direction, asked.bounds
+    if way is Direction.ZERO:
+        way, bounds = Direction.DOWN, size_bounds(bounds)
+    found = paired(old, new, way, bounds)
+    low, high = change_interval(np.arange(len(old)), old, new, bounds)
     change = None if found.relative is None else 100 * found.relative
     return Cell(found.new, found.n, change, low, high, found)
 
@@ -161,7 +157,7 @@ def _corrected(cells: dict[str, dict[str, Cell]]) -> dict[str, dict[str, Cell]]:
         (lever, name): cell.against.p
         for lever, mine in cells.items()
         for name, cell in mine.items()
-        if cell.against is not None
+        if cell.against is not None and cell.against.p is not None
     }
     fixed = dict(zip(ps, holm(list(ps.values())), strict=True))
     return {

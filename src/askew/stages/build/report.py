@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.analysis.significance import holm, sign_flip_p
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.engine.run import Outcome
@@ -48,6 +47,8 @@ from askew.stages.build.pairs import Select
 from askew.stages.build.scores import Evaluate
 from askew.stages.build.variants import ORIGINAL
 from askew.stages.recipe import Build
+from askew.statistics.intervals import gain_bounds, mean_test
+from askew.statistics.significance import holm, two_sided_p
 
 CROSS, HARD = "cross-", "hard-"
 NEGATIVE, NOT_CHOSEN = "negative", "not chosen"
@@ -188,7 +189,7 @@ class _Report:
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, Outcome], stage: Select, seed: int) -> None:
         self.build, self.store, self.outcomes, self.stage, self.seed = build, store, outcomes, stage, seed
-        self.directions = build.evaluate.directions
+        self.directions, self.bounds = build.evaluate.directions, build.evaluate.bounds
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.pairs = _frame(store, outcomes["pairs"])
         self.choice = choice_of(stage.selector, build, self.pairs)
@@ -216,11 +217,11 @@ class _Report:
             yield self._against()
         rankers = self._rankers(CROSS)
         if rankers:
-            found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.seed)
+            found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.bounds)
             yield cross_section(self.files, found, self.labels, self.ranker)
         yield self._helped()
         yield self._tradeoff()
-        found = outcome_table(self.pairs, self.main, self.seed)
+        found = outcome_table(self.pairs, self.main)
         if len(found):
             yield outcomes_section(self.files, found, self._outcome_measures())
         if self.stage.selector.name == "boxes":
@@ -254,7 +255,7 @@ class _Report:
             when = f" Pairs finished {made['finished']} with askew {made['askew']}."
         except (OSError, ValueError, KeyError, TypeError):
             when = ""
-        return [paragraph(f"Seed of the bootstrap and the tests: {self.seed}.{when}")]
+        return [paragraph(f"Seed of the points drawn in the figures: {self.seed}.{when}")]
 
     def _making(self) -> Section:
         steps = [
@@ -271,7 +272,7 @@ class _Report:
 
     def _subsets(self) -> Section:
         summary = summarise(
-            self.pairs, self.directions, self.choice.subsets, self.seed, tolerance=self.choice.tolerance
+            self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
         )
         given = self.stage.selector.settings().get("boxes", {})
         about = {name: given.get(name) or _SUBSETS.get(name) for name in self.choice.subsets}
@@ -281,15 +282,17 @@ class _Report:
     def _against(self) -> Section:
         """The difference to effectiveness-only selection, tested for each measure and corrected over them."""
         rows = against_effectiveness(self.pairs, self.main, self.choice.effectiveness, self.directions)
-        found = against_table(rows, self.directions, self.seed)
+        found = against_table(rows, self.directions, self.bounds)
         ps: dict[str, float] = {}
         for name, direction in self.directions.items():
             there = rows.select(f"other_{name}", f"chosen_{name}").drop_nulls()
             if len(there):
                 # The sizes of a measure that is best at zero are better when lower.
-                way = Direction.UP if direction is Direction.UP else Direction.DOWN
+                to_zero = direction is Direction.ZERO
+                way = Direction.DOWN if to_zero else direction
                 other, chosen = (column.to_numpy() for column in there.iter_columns())
-                ps[name] = sign_flip_p(way.gain(other, chosen), seed=self.seed)
+                p = two_sided_p(mean_test(way.gain(other, chosen), gain_bounds(self.bounds[name], to_zero)))
+                ps |= {} if p is None else {name: p}
         corrected = dict(zip(ps, holm(list(ps.values())), strict=True))
         tested = found.with_columns(
             p=pl.Series([ps.get(name) for name in found["measure"]], dtype=pl.Float64),
@@ -309,10 +312,10 @@ class _Report:
     def _tradeoff(self) -> Section:
         effectiveness, lean = self.choice.effectiveness, self.choice.lean
         if lean is None or lean == effectiveness:
-            methods = method_table(self.pairs, self.main, {effectiveness: self.directions[effectiveness]}, self.seed)
+            methods = method_table(self.pairs, self.main, {effectiveness: self.directions[effectiveness]}, self.bounds)
             return methods_section(self.files, methods, self._side(effectiveness), self.main)
         both = {name: self.directions[name] for name in (effectiveness, lean)}
-        methods = method_table(self.pairs, self.main, both, self.seed)
+        methods = method_table(self.pairs, self.main, both, self.bounds)
         clouds, words = self._clouds(effectiveness, lean)
         sides = self._side(effectiveness), self._side(lean)
         return tradeoff_section(self.files, clouds, words, methods, sides, self.main)
@@ -357,7 +360,7 @@ class _Report:
         values = originals.get_column(measure).to_numpy()
         found = Refined(
             queries,
-            refined_table(self.pairs, values, self.chosen, measure, direction, self.seed),
+            refined_table(self.pairs, values, self.chosen, measure, direction, self.bounds[measure]),
             buckets(agg_all(scores, measure, self.ranker, direction, missing).table),
             hard_table(self.pairs, rankers, measure, direction),
         )

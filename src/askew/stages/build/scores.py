@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core.lexicon import Lexicon
-from askew.core.measure import Direction
+from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats, Ints, Rankings, order_by_score
 from askew.measures.catalogue import Asked, Catalogue, Preset
 from askew.plugins.kinds import DocMentions, Inputs, Judged
@@ -39,6 +39,11 @@ class Evaluate:
     def directions(self) -> dict[str, Direction]:
         """Which way each measure is better."""
         return {one.text: one.direction for one in self.asked}
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        """The bounds of each measure."""
+        return {one.text: one.bounds for one in self.asked}
 
     def lexicons(self) -> list[Lexicon]:
         """The lexicons that the measures count with."""

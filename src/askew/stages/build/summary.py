@@ -15,10 +15,10 @@ from askew.stages.build.scores import Evaluate
 
 
 def summary_of(
-    store: Store, outcomes: Mapping[str, Outcome], stage: Select | None, evaluate: Evaluate, seed: int = 0
+    store: Store, outcomes: Mapping[str, Outcome], stage: Select | None, evaluate: Evaluate
 ) -> pl.DataFrame | None:
     """Table 1 of the chosen pairs; None where the recipe stops before it chooses, or has nothing to choose from."""
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest))))
-    return summarise(pairs, evaluate.directions, stage.selector.subsets, seed)
+    return summarise(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)

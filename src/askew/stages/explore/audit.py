@@ -85,7 +85,7 @@ class Audit:
 
 def audit(
     runs: Mapping[str, RunFile], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = "error",
-    unpaired: str = "drop", seed: int = 0,
+    unpaired: str = "drop", unanswered: str = "zero",
 ) -> Audit:  # fmt: skip
     """Measure one run or several; of two and more the second is compared with the first."""
     if not runs:
@@ -101,7 +101,8 @@ def audit(
             "audit: there is nothing to measure with: neither judgements nor the texts of documents are here"
         )
     options: dict[str, Any] = {"qrels": judged, "missing": missing if docs is not None else None,
-                               "unjudged": "absent" if judged is not None else None, "seed": seed}  # fmt: skip
+                               "unjudged": "absent" if judged is not None else None,
+                               "unanswered": unanswered if judged is not None else None}  # fmt: skip
     report, left_out = _measured(runs, docs, wanted, options)
     compared = None
     if len(runs) > 1:
@@ -109,8 +110,9 @@ def audit(
         measured = [one.text for one in report.asked]
         compared = compare(first, second, docs, names=(old, new), unpaired=unpaired, measures=measured, **options)
     report.notes += left_out
-    texts = {} if explorer is None else {q: t for q, t in explorer.searched.known.texts.items() if q in queries}
-    return Audit(report, compared, texts)
+    measured_queries = set().union(*(run.query_ids for run in report.runs))
+    known = {} if explorer is None else explorer.searched.known.texts
+    return Audit(report, compared, {query: text for query, text in known.items() if query in measured_queries})
 
 
 def _measured(
@@ -140,4 +142,5 @@ def _judgements(
     if qrels is not None:
         return qrels.lines
     known = {} if explorer is None else explorer.searched.known.grades
-    return {query: grades for query, grades in known.items() if query in queries} or None
+    # All of them, as askew measure has it: a judged query that a run does not answer counts as zero.
+    return known if queries & known.keys() else None

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from askew.analysis.significance import holm
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.logs import discovery, effect, genderedness, pages, patterns, topics
@@ -21,6 +20,7 @@ from askew.mentions.count import MentionCounter
 from askew.reformulators.vectorfiles import read_vectors
 from askew.stages.logs.reading import Collected, Progress, log_files, open_log, place_of, read_log
 from askew.stages.logs.topics import NONE, topic_source
+from askew.statistics.significance import holm
 
 FEW, HIDDEN, NO_TOPIC = "(few users)", "(not shown)", "(none)"
 _SHOWN_QUERIES = 100

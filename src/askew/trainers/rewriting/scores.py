@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.measure import Bounds
 from askew.core.overlap import common_length, f_measure
 
 Floats = npt.NDArray[np.float64]
@@ -47,6 +48,11 @@ TABLE_6 = (
     ("aol.url.title", "acg", 0.1121, 0.0386, 0.1194),
     ("aol.url.title", "hred-qs", 0.0672, 0.0360, 0.0703),
 )
+
+
+def bounds_of(measure: str) -> Bounds:
+    """The lowest and highest value of a measure of ``pair_scores``; infinite for what else a model is measured by."""
+    return (0.0, 1.0 if measure in MEASURES and measure != "bleu_sentence" else math.inf)
 
 
 def pair_scores(

@@ -114,7 +114,7 @@ def _means(found: Audit) -> Markup:
             ends = f"[{n.mean(mean.low, 3)}, {n.mean(mean.high, 3)}], n {mean.n:,}"
             cells.append(tag("span", n.mean(mean.mean), tag("br"), tag("span", ends, class_="note")))
         rows.append([tag("code", one.text), *cells])
-    return tag("section", p.data_table("Means over queries with 95% bootstrap intervals", head, rows, "means"))
+    return tag("section", p.data_table("Means over queries with 95% intervals", head, rows, "means"))
 
 
 def _comparison(found: Audit) -> Markup:
@@ -122,19 +122,19 @@ def _comparison(found: Audit) -> Markup:
     assert report is not None
     head: list[tuple[object, str]] = [
         ("measure", "code"), ("gain", "number"), ("95%", "number"), ("p (Holm)", "number"),
-        ("helped", "number"), ("same", "number"), ("hurt", "number"), ("n", "number"),
+        ("improved", "number"), ("unchanged", "number"), ("worsened", "number"), ("n", "number"),
     ]  # fmt: skip
     rows = []
     for one in report.asked:
         result = report.results[one.text]
         ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
-        counts = [n.count(count) for count in (result.helped, result.same, result.hurt, result.n)]
-        holm = report.p_holm[one.text]
-        gain = p.gain_cell(result.gain, coloured=holm < _CHANCE)
+        counts = [n.count(count) for count in (result.improved, result.unchanged, result.worsened, result.n)]
+        holm = report.p_holm.get(one.text)
+        gain = p.gain_cell(result.gain, coloured=holm is not None and holm < _CHANCE)
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), *counts])
     caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
     note = (
-        "Gain of the mean. Paired permutation test over queries; p corrected by Holm for the number of measures. "
+        f"Gain of the mean. p: null hypothesis: {report.nulls['p']}; corrected by Holm for the number of measures. "
         f"A gain has a colour where that p is below {_CHANCE}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))

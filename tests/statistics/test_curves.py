@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.analysis.curves import area_under, average_precision, calibrate, choose_threshold, precision_recall
 from askew.core.errors import ConfigError, DataError
+from askew.statistics.curves import area_under, average_precision, calibrate, choose_threshold, precision_recall
 
 SCORES = [0.9, 0.8, 0.8, 0.6, 0.4]
 LABELS = [1, 0, 1, 0, 1]

@@ -1,0 +1,74 @@
+"""Conditions under which a comparison fails, for a gate in continuous integration.
+
+``nDCG@10 loses 0.01``      the observed mean loss is 0.01 or more
+``nDCG@10 may lose 0.01``   a mean loss of 0.01 or more is not ruled out at the 5% level (bounded measures only; it
+                            needs many queries: 299 with unchanged results to rule out 0.01)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from askew.core.errors import ConfigError
+from askew.statistics.significance import ALPHA, SAME, Paired
+
+_CONDITION = re.compile(r"(?P<measure>.+?)\s+(?P<verb>loses|may\s+lose)\s+(?P<amount>\d+(\.\d*)?|\.\d+)")
+LOSES, MAY_LOSE = "loses", "may lose"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One measure, and the loss at which the comparison fails."""
+
+    measure: str
+    verb: str
+    amount: float
+
+    def failure(self, found: Paired, p_no_loss: float | None) -> str:
+        """Why the comparison fails, or an empty text."""
+        if self.verb == LOSES:
+            lost = found.gain <= -self.amount + SAME
+            return f"{self.measure} loses {-found.gain:.4f}, which is {self.amount:g} or more" if lost else ""
+        open_still = p_no_loss is None or p_no_loss >= ALPHA
+        return f"{self.measure} may lose {self.amount:g}: not ruled out, p = {p_no_loss:.3f}" if open_still else ""
+
+
+def read_conditions(texts: Sequence[str]) -> list[Condition]:
+    """Conditions as they are written on a command line."""
+    found = []
+    for text in texts:
+        match = _CONDITION.fullmatch(text.strip())
+        if match is None or float(match["amount"]) <= 0:
+            raise ConfigError(
+                f"--fail-if: expected 'MEASURE loses AMOUNT' or 'MEASURE may lose AMOUNT' with an amount above 0, "
+                f"such as 'nDCG@10 loses 0.01'; found {text!r}"
+            )
+        verb = LOSES if match["verb"] == LOSES else MAY_LOSE
+        found.append(Condition(match["measure"].strip(), verb, float(match["amount"])))
+    return found
+
+
+def with_margins(
+    conditions: Sequence[Condition], margin: float | Mapping[str, float] | None
+) -> float | Mapping[str, float] | None:
+    """The margins of a comparison with those that the conditions ask for."""
+    wanted = {one.measure: one.amount for one in conditions if one.verb == MAY_LOSE}
+    if not wanted:
+        return margin
+    if margin is not None and not isinstance(margin, Mapping):
+        raise ConfigError(
+            "--fail-if: 'may lose' sets the margin of its measure; give --margin by measure, such as 'RR@10=0.01'"
+        )
+    for measure, amount in wanted.items():
+        if margin is not None and margin.get(measure, amount) != amount:
+            raise ConfigError(f"--fail-if: {measure} may lose {amount:g}, but --margin says {margin[measure]:g}")
+    return {**(margin or {}), **wanted}
+
+
+def check_measures(conditions: Sequence[Condition], measures: Sequence[str]) -> None:
+    """A condition on a measure that is not compared would never fail."""
+    for one in conditions:
+        if one.measure not in measures:
+            raise ConfigError(f"--fail-if: {one.measure!r} is not among the measures compared: {', '.join(measures)}")

@@ -1,0 +1,186 @@
+"""The mean of bounded values: a test and an interval that hold for every distribution within the bounds.
+
+Per-query differences of RR or nDCG are mostly zero with a few large losses. A test that assumes symmetry, or that the
+sample shows the spread, then calls a loss "no loss" far too often: the queries that lose may not be in the sample. The
+test here (Gaffke 2005; as an interval Learned-Miller and Thomas 2019) adds one value at the bound to the n that were
+observed and weighs all n + 1 by random shares of one:
+
+    p of "the mean is at most m" = P(sum of E_i (x_i - m) + E_0 (low - m) < 0),  E_i independent and exponential.
+
+It assumes independent queries and the bounds, nothing else. On values 0 and 1 it is the exact binomial test (Clopper
+and Pearson 1934). No proof of its level for all distributions is known to us; ``benchmarks/significance.py`` keeps the
+simulations and the search for a counterexample that made us choose it, beside the betting test, which is proven and has
+intervals up to half as wide again (docs/decisions/0007-tests-for-bounded-means.md).
+
+The probability is computed, not sampled: by integrating along the line through the saddle point of the sum's generating
+function. There is no seed, and the order of the values makes no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from askew.core.ranking import Floats
+
+# Beyond so many different values they are rounded to a grid, always toward the bound: never in favor of a claim.
+_GRID = 1 << 16
+_NORMAL = NormalDist()
+# The first step of the integral and how many nodes are added at a time; a term or a change this small adds nothing.
+_STEP, _BLOCK, _MOST_BLOCKS, _MOST_HALVINGS = 0.25, 8, 32, 8
+_TINY, _SAME = 1e-15, 1e-9
+
+
+@dataclass(frozen=True)
+class BoundedMean:
+    """The mean of values that cannot leave ``low`` to ``high``."""
+
+    values: Floats
+    low: float
+    high: float
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean of the sample."""
+        return math.fsum(self.values.tolist()) / len(self.values)
+
+    @cached_property
+    def _from_low(self) -> tuple[Floats, Floats]:
+        return _counted(self.values - self.low, self.high - self.low)
+
+    @cached_property
+    def _from_high(self) -> tuple[Floats, Floats]:
+        return _counted(self.high - self.values, self.high - self.low)
+
+    def p_at_most(self, m: float) -> float:
+        """The p of the null hypothesis that the mean is at most m; small where the values say it is more."""
+        return _p(*self._from_low, m - self.low)
+
+    def p_at_least(self, m: float) -> float:
+        """The p of the null hypothesis that the mean is at least m; small where the values say it is less."""
+        return _p(*self._from_high, self.high - m)
+
+    def lower(self, alpha: float) -> float:
+        """The mean is above this with a confidence of 1 - alpha."""
+        return min(self.mean, self.low + _bound(*self._from_low, alpha))
+
+    def upper(self, alpha: float) -> float:
+        """The mean is below this with a confidence of 1 - alpha."""
+        return max(self.mean, self.high - _bound(*self._from_high, alpha))
+
+
+def _counted(distances: Floats, span: float) -> tuple[Floats, Floats]:
+    """Distances from a bound, each different one once, and how often it occurs; the bound itself is added once."""
+    found, counts = np.unique(np.maximum(distances, 0.0), return_counts=True)
+    if len(found) > _GRID:
+        found, counts = np.unique(np.floor(distances / span * _GRID) * (span / _GRID), return_counts=True)
+    return np.append(found, 0.0), np.append(counts, 1).astype(np.float64)
+
+
+def _p(distances: Floats, counts: Floats, m: float) -> float:
+    return probability_below_zero(distances - m, counts) if m >= 0 else 0.0
+
+
+def _bound(distances: Floats, counts: Floats, alpha: float) -> float:
+    """The largest distance that p still rules out at alpha."""
+    n = float(counts.sum()) - 1
+    mean = float(distances @ counts) / n
+    if mean <= 0:
+        return 0.0
+    variance = max(float(distances * distances @ counts) / n - mean * mean, 0.0)
+    error = math.sqrt(variance / n)
+    return solve(lambda m: _p(distances, counts, m), 0.0, mean, alpha, max(mean - 2 * error, 0.5 * mean))
+
+
+def solve(p: Callable[[float], float], low: float, high: float, alpha: float, guess: float) -> float:
+    """Where p, rising from low to high, is alpha.
+
+    Secants on normal quantiles, along which p is almost straight; halving where a secant leaves the bracket.
+    """
+    target = _NORMAL.inv_cdf(alpha)
+
+    def height(m: float) -> float:
+        return _NORMAL.inv_cdf(min(max(p(m), 1e-300), 1 - _TINY)) - target
+
+    span = high - low
+    old, old_height = high, height(high)
+    if old_height <= 0:
+        return high
+    at = guess
+    for _ in range(100):
+        found = height(at)
+        low, high = (low, at) if found > 0 else (at, high)
+        if abs(found) < 1e-8 or high - low <= 1e-12 * span:
+            break
+        slope = (found - old_height) / (at - old) if at != old else 0.0
+        old, old_height = at, found
+        at = at - found / slope if slope > 0 else low
+        if not low < at < high:
+            at = 0.5 * (low + high)
+    return at
+
+
+def probability_below_zero(weights: Floats, counts: Floats) -> float:
+    """P(sum of weights * E < 0) with independent exponential E, each weight taken as often as its count says."""
+    used = weights != 0
+    weights, counts = weights[used], counts[used]
+    if not (weights > 0).any():
+        return 1.0
+    if not (weights < 0).any():
+        return 0.0
+    # Of the two tails the smaller is computed, so that a tiny p keeps its digits.
+    if float(weights @ counts) < 0:
+        return 1.0 - _tail(weights, counts)
+    return _tail(-weights, counts)
+
+
+def _tail(b: Floats, counts: Floats) -> float:
+    """P(sum of b * E > 0) where the sum is expected to be below zero.
+
+    The trapezoid rule in u, t = width * sinh(u), out to where nothing is added; the step is halved until the sum stays.
+    """
+    x, ratio, peak = _saddle(b, counts)
+    width = 1.0 / math.sqrt(float(counts @ (ratio * ratio)) + 1.0 / (x * x))
+
+    def heights(u: Any) -> Floats:
+        t = width * np.sinh(u)
+        turned = np.multiply.outer(t, ratio)
+        # The logarithm of 1 - b (x + i t), less that of 1 - b x, in two parts: twice as fast as a complex one.
+        real, imaginary = -0.5 * (np.log1p(turned * turned) @ counts), np.arctan(turned) @ counts
+        return np.asarray(np.exp(real) * np.cosh(u) * (np.exp(1j * imaginary) * x / (x + 1j * t)).real)
+
+    terms = [0.5 * heights(np.zeros(1))]
+    while np.abs(terms[-1]).max() > _TINY and len(terms) < _MOST_BLOCKS:
+        start = _STEP * (1 + _BLOCK * (len(terms) - 1))
+        terms.append(heights(start + _STEP * np.arange(_BLOCK)))
+    end, step = _STEP * _BLOCK * (len(terms) - 1), _STEP
+    total = float(np.concatenate(terms).sum())
+    for _ in range(_MOST_HALVINGS):
+        between = float(heights(step * (0.5 + np.arange(round(end / step)))).sum())
+        before, step, total = 2 * total, 0.5 * step, total + between
+        if abs(before - total) < _SAME * abs(total):
+            break
+    return float(min(1.0, math.exp(peak) * width * step * total / math.pi))
+
+
+def _saddle(b: Floats, counts: Floats) -> tuple[float, Floats, float]:
+    """Where exp(K(x)) / x is least between 0 and the first pole, b / (1 - x b) there, and the logarithm of it."""
+    left, right = 0.0, 1.0 / float(b.max())
+    x = min(0.5 * right, 1.0 / math.sqrt(float(counts @ (b * b))))
+    for _ in range(200):
+        ratio = b / (1.0 - x * b)
+        slope = float(counts @ ratio) - 1.0 / x
+        left, right = (left, x) if slope > 0 else (x, right)
+        step = x - slope / (float(counts @ (ratio * ratio)) + 1.0 / (x * x))
+        step = step if left < step < right else 0.5 * (left + right)
+        done = abs(step - x) <= 1e-9 * x
+        x = step
+        if done:
+            break
+    return x, b / (1.0 - x * b), -float(counts @ np.log1p(-x * b)) - math.log(x)
