@@ -59,7 +59,7 @@ class Effectiveness:
         """One value per query; NaN for a query without judgements where that is what is asked for."""
         if inputs.judgements is None:
             raise ConfigError(f"{self.name} needs judgements: give them with --qrels")
-        rankings = inputs.ranked(text(measure, "order"))
+        rankings = inputs.all_ranked(text(measure, "order"))
         if text(measure, "unjudged") == "error":
             _refuse_unjudged(inputs, rankings, inputs.judgements)
         if self.name in COLUMNAR:

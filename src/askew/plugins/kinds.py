@@ -91,7 +91,8 @@ class Judged:
 class Inputs:
     """Everything a measure may read. What is not there raises when asked for; it never counts as zero.
 
-    ``background`` is one run's rankings under each order rule, or one that serves for all.
+    ``background`` is one run's rankings under each order rule, or one that serves for all. ``all_rankings`` are there
+    where ``rankings`` lack lines of the run, which only the published way of reading brings about.
     """
 
     run_name: str
@@ -100,10 +101,15 @@ class Inputs:
     find_mentions: Callable[[str, str, str], DocMentions] | None = None
     judgements: Judged | None = None
     background: Mapping[str, Rankings] | Rankings | None = None
+    all_rankings: Mapping[str, Rankings] | None = None
 
     def ranked(self, order: str) -> Rankings:
         """The rankings under an order rule."""
         return self.rankings[order]
+
+    def all_ranked(self, order: str) -> Rankings:
+        """The rankings of all lines of the run under an order rule, for measures of effectiveness."""
+        return self.ranked(order) if self.all_rankings is None else self.all_rankings[order]
 
     def background_ranked(self, order: str) -> Rankings | None:
         """The background run under an order rule; None where no background was given."""

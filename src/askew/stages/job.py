@@ -115,7 +115,7 @@ class Job:
 
     def score(self, source: DocumentSource | None, progress: Progress | None, seed: int) -> MeasureReport:
         """Every measure for every query of every run."""
-        frames = [run.lines for run in self.runs]
+        frames = [run.lines if run.all_lines is None else run.all_lines for run in self.runs]
         frames += [self.background.lines] if self.background else []
         frames += [self.qrels.lines] if self.qrels else []
         universe = Universe.of(frames)
@@ -129,6 +129,7 @@ class Job:
             Inputs(
                 run.name, universe.doc_ids, ranked, background=background,
                 judgements=universe.judged(self.qrels.lines, ranked[orders[0]]) if self.qrels else None,
+                all_rankings=universe.all_rankings(run, orders),
             )
             for run, ranked in zip(self.runs, rankings, strict=True)
         ]  # fmt: skip

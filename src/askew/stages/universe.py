@@ -94,7 +94,17 @@ class Universe:
 
     def rankings(self, run: RunFile, order: str) -> Rankings:
         """The run as rankings, queries in the order of their first line."""
-        lines = run.lines
+        return self._ranked(run.lines, order, run.may_repeat)
+
+    def all_rankings(self, run: RunFile, orders: Iterable[str]) -> dict[str, Rankings] | None:
+        """All lines of the run as rankings, queries in the order of ``rankings``; None where that has all lines."""
+        if run.all_lines is None:
+            return None
+        place = {query: row for row, query in enumerate(run.all_lines["query_id"].unique(maintain_order=True))}
+        rows = np.array([place[query] for query in run.lines["query_id"].unique(maintain_order=True)], np.int64)
+        return {order: self._ranked(run.all_lines, order, run.may_repeat).select(rows) for order in orders}
+
+    def _ranked(self, lines: pl.DataFrame, order: str, may_repeat: bool) -> Rankings:
         queries = lines["query_id"].unique(maintain_order=True)
         rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
@@ -104,7 +114,7 @@ class Universe:
         else:
             sequence = np.argsort(row, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
-        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], run.may_repeat)
+        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], may_repeat)
 
     def judged(self, qrels: pl.DataFrame, rankings: Rankings) -> Judged:
         """The judgements of the queries of a run, row by row."""
@@ -137,7 +147,8 @@ def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
     left = len(present) - kept["query_id"].n_unique()
     if left:
         notes.append(f"{run.name}: {left} queries of the run were not asked for and are left out")
-    return RunFile(run.name, kept, notes, run.may_repeat)
+    whole = None if run.all_lines is None else run.all_lines.filter(pl.col("query_id").is_in(wanted))
+    return RunFile(run.name, kept, notes, run.may_repeat, whole)
 
 
 def note_on_ranks(run: RunFile) -> str | None:
