@@ -33,6 +33,7 @@ class Collection:
 
     ``files`` are those that the documents lie in, none for what is in memory or with ir_datasets. ``fields`` are the
     parts that make up a text unless others are asked for. ``hint`` says in an error where queries may be found.
+    ``titled`` where no fields are named and a title, as BEIR has it, stands before the text.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Collection:
     files: tuple[Path, ...] = field(default=(), repr=False)
     fields: tuple[str, ...] = ()
     hint: str = field(default="", repr=False)
+    titled: bool = field(default=False, repr=False)
 
     @property
     def has_queries(self) -> bool:
@@ -158,6 +160,7 @@ def _from_folder(folder: Path, fields: tuple[str, ...], split: str | None) -> Co
         layout.documents,
         fields,
         "expected queries.* and qrels.* (or qrels/) in the folder",
+        layout.titled,
     )
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.corpora.documents import are_documents, document_files
+from askew.corpora.document_names import ENDINGS as DOCUMENT_ENDINGS
+from askew.corpora.document_names import are_documents
 from askew.corpora.files import suffix_of
 from askew.corpora.judgements import judgement_names
 from askew.corpora.lines import listing
@@ -116,15 +117,15 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
 
 
 def _all_documents(folder: Path) -> tuple[Path, ...]:
-    try:
-        return tuple(document_files(folder))
-    except DataError:
-        raise _nothing(folder) from None
+    files = [path for path in folder.iterdir() if path.is_file() and suffix_of(path) in DOCUMENT_ENDINGS]
+    if not files:
+        raise _nothing(folder, "the folder has no .tsv, .jsonl or .parquet file; ")
+    return tuple(sorted(files))
 
 
-def _nothing(folder: Path) -> DataError:
+def _nothing(folder: Path, why: str = "") -> DataError:
     names = [path.name + "/" * path.is_dir() for path in _entries(folder)]
-    return DataError(f"collection {folder}: expected documents ({_EXPECTED}); found {listing(names)}")
+    return DataError(f"collection {folder}: {why}expected documents ({_EXPECTED}); found {listing(names)}")
 
 
 def _check_shards(files: list[Path]) -> None:
