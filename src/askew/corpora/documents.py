@@ -18,7 +18,7 @@ from askew.core.tables import DOCUMENTS
 from askew.corpora.document_names import ENDINGS, id_and_texts
 from askew.corpora.files import Meter, check_file, decode_block, line_blocks, suffix_of
 from askew.corpora.jsonl import json_id, json_rows, json_text
-from askew.corpora.layout import find_layout
+from askew.corpora.layout import find_layout, folder_and_split
 from askew.corpora.lines import WHITE, listing, no_value, shown
 from askew.corpora.parquet import id_column, parquet_batches, parquet_names, parquet_rows, text_column
 
@@ -33,12 +33,12 @@ class DocumentsAt(NamedTuple):
 def documents_at(path: Path) -> DocumentsAt:
     """The documents at a path: one file, or those of a folder as every command understands it."""
     try:
-        folder = path.is_dir()
+        found = (path, None) if path.is_dir() else None if path.exists() else folder_and_split(path)
     except OSError as error:
         raise DataError(f"documents {path}: cannot be reached ({error.strerror})") from None
-    if not folder:
+    if found is None:
         return DocumentsAt((check_file(path, "documents"),), False)
-    layout = find_layout(path)
+    layout = find_layout(*found)
     return DocumentsAt(layout.documents, layout.titled)
 
 
