@@ -216,6 +216,7 @@ def test_krovetz_finds_words_of_its_dictionary():
     check_reformulator(reformulator)
     found = reformulator.reformulate(Asked(("q",), ("European utilities and policies",)))
     assert found.texts == ["europe utility and policy"]
+    assert reformulator.reformulate(Asked(("q",), ("women's shoes",))).texts == ["women shoe"]
 
 
 def test_without_its_package_krovetz_says_what_to_install(monkeypatch):
