@@ -765,7 +765,8 @@ def test_the_published_reading_starts_a_query_anew_when_it_comes_back_and_says_s
     run = read(tmp_path, "q Q0 a 1 3 t\nq Q0 b 2 2 t\nr Q0 a 1 3 t\nq Q0 c 3 1 t\n", published=True)
     assert orders(run) == {"r": ["a"], "q": ["c"]}
     assert run.notes == [
-        "a.run: 2 lines of queries that come back later in the file; left out as the published scripts do"
+        "a.run: 2 lines of queries that come back later in the file; measures of lean leave them out, as the published "
+        "bias scripts do, and those of effectiveness count them, as the published MRR script does"
     ]
 
 

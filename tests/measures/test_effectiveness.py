@@ -1,6 +1,7 @@
 """Effectiveness: the columnar path is trec_eval's answer, ties and cut-offs included."""
 
 import subprocess
+from math import log2
 
 import ir_measures
 import numpy as np
@@ -113,10 +114,64 @@ def test_a_whole_number_will_do_where_ir_measures_wants_a_fraction():
     assert got["q"]["SetF(beta=2)"] == got["q"]["SetF(beta=2.0)"] > 0
 
 
-def test_a_provider_that_takes_only_numbers_for_queries_is_given_numbers():
-    ir = ir_measures.providers.registry["gdeval"]
-    if not ir.is_available():
+@pytest.fixture
+def gdeval():
+    if not ir_measures.providers.registry["gdeval"].is_available():
         pytest.skip("perl is not installed")
+
+
+GDEVAL = ["ERR@10", "nDCG(dcg='exp-log2')@10"]
+
+
+@pytest.mark.usefixtures("gdeval")
+def test_a_grade_below_zero_is_not_relevant_and_ids_may_have_any_letters():
+    run = {"frage ä": {"dé": 4.0, "Ω": 3.0, "文 1": 2.0, "d-4": 1.0}, "q-2": {"dé": 2.0, "Ω": 1.0}}
+    qrels = {"frage ä": {"dé": -2, "Ω": 1, "文 1": -1, "d-4": 3, "not ranked": 2}, "q-2": {"dé": -1, "Ω": -2}}
+    clipped = {query: {doc: max(0, grade) for doc, grade in docs.items()} for query, docs in qrels.items()}
+    got = values(run, qrels, *GDEVAL, no_relevant="zero")
+    assert got == values(run, clipped, *GDEVAL, no_relevant="zero")
+    # ERR: the grade g stops the user with probability (2^g - 1) / 2^4; here g is 0, 1, 0, 3.
+    assert got["frage ä"]["ERR@10"] == pytest.approx((1 / 16) / 2 + (15 / 16) * (7 / 16) / 4, abs=5e-6)
+    dcg, ideal = 1 / log2(3) + 7 / log2(5), 7 / log2(2) + 3 / log2(3) + 1 / log2(4)
+    assert got["frage ä"]["nDCG(dcg='exp-log2')@10"] == pytest.approx(dcg / ideal, abs=5e-6)
+    assert got["q-2"] == dict.fromkeys(GDEVAL, 0.0)
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(st.sampled_from(DOC_IDS), st.integers(-3, 4), min_size=1))
+def test_a_grade_below_zero_is_not_relevant_to_any_measure_and_not_judged_for_those_of_pools(judged):
+    run = {"q": {doc: -float(i) for i, doc in enumerate(DOC_IDS)}}
+    names = ["RR", "AP", "nDCG@5", "P@5", "R@5", "Rprec", "Success@2", "Judged@5", "SetF"]
+    clipped = {doc: max(0, grade) for doc, grade in judged.items()}
+    zero = {"no_relevant": "zero"}
+    assert values(run, {"q": judged}, *names, **zero) == values(run, {"q": clipped}, *names, **zero)
+    unjudged = {doc: max(-1, grade) for doc, grade in judged.items()}
+    peer = pytrec_eval.RelevanceEvaluator({"q": unjudged}, {"bpref", "infAP"}).evaluate(run)["q"]
+    assert values(run, {"q": judged}, "Bpref", "infAP", **zero)["q"] == {"Bpref": peer["bpref"], "infAP": peer["infAP"]}
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "P@5", "Bpref", "infAP", "ERR@10"])
+def test_a_query_whose_judged_documents_are_all_junk_has_the_value_zero(measure):
+    # Grades that are all below -1 can end the process in trec_eval's code, after a query that had others.
+    junk = {f"q{number}": {"a": -2, "b": -3, "c": -2} for number in range(50)}
+    run = {query: {"a": 2.0, "b": 1.0} for query in ["first", *junk]}
+    got = values(run, {"first": {"a": 2}, **junk}, measure, no_relevant="zero")
+    assert [got[query][measure] for query in junk] == [0.0] * len(junk)
+    assert got["first"][measure] > 0
+
+
+@pytest.mark.usefixtures("gdeval")
+@pytest.mark.parametrize("measure", GDEVAL)
+def test_a_grade_above_those_that_gdeval_knows_is_named_with_its_query(measure):
+    qrels = {"q": {"a": 4}, "r é": {"a": 1, "b": -1, "c": 5}}
+    run = {query: {"a": 2.0, "b": 1.0} for query in qrels}
+    with pytest.raises(DataError, match="grades up to 4, and query 'r é' has a judgement of grade 5; ask for nDCG@10"):
+        values(run, qrels, measure)
+    assert values(run, {**qrels, "r é": {"a": 1, "c": 4}}, measure)["r é"][measure] > 0
+
+
+@pytest.mark.usefixtures("gdeval")
+def test_a_provider_that_takes_only_numbers_for_queries_is_given_numbers():
     got = values({"a query": {"a doc": 2.0, "b": 1.0}}, {"a query": {"b": 1}}, "ERR@10")
     assert 0 < got["a query"]["ERR@10"] < 1
 

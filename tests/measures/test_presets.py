@@ -1,8 +1,12 @@
 """The presets do what the published scripts do, where what they do is a value; else a clear error."""
 
 from math import log
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import askew
 from askew.core.errors import DataError
@@ -131,6 +135,32 @@ class TestBigdeli2022:
         _, run = score(tmp_path, "bigdeli2022", run_text, "1\tx\n2\tx\n", ["RR@10"], qrels="7 0 2 1\n9 0 1 1\n")
         assert run["measures"]["RR@10"]["mean"] == pytest.approx((0.5 + 0) / 2)
         assert run["measures"]["RR@10"]["n"] == 2
+
+    def test_rr_counts_all_lines_of_a_query_that_comes_back_and_arab_only_the_last_ones(self, tmp_path):
+        run_text = lines("7", 1) + lines("8", 1) + lines("7", 2) + lines("8", 2)
+        measures, qrels = ["RR@10", "RaB(tc)@5"], "7 0 2 1\n8 0 1 1\n"
+        report, run = score(tmp_path, "bigdeli2022", run_text, "1\the\n2\tshe\n", measures, qrels=qrels)
+        assert run["per_query"] == {"7": {"RR@10": 0.5, "RaB(tc)@5": -1.0}, "8": {"RR@10": 1.0, "RaB(tc)@5": -1.0}}
+        (note,) = (note for note in report.notes if "come back later" in note)
+        assert note.startswith("r.run: 2 lines of queries")
+        assert "those of effectiveness count them, as the published MRR script does" in note
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.tuples(st.sampled_from("789"), st.integers(1, 15)), min_size=1, max_size=60), st.booleans())
+    def test_rr_of_lines_in_any_order_is_that_of_lists_that_append(self, ranked, only_seven):
+        lists = {}
+        for query, doc in ranked:
+            lists.setdefault(query, []).append(doc)
+        wanted = {"7": lists["7"]} if only_seven and "7" in lists else lists
+        expected = {
+            query: next((1 / r for r, d in enumerate(docs[:10], 1) if d == 3), 0.0) for query, docs in wanted.items()
+        }
+        run_text = "".join(f"{query} Q0 {doc} 1 0 tag\n" for query, doc in ranked)
+        with TemporaryDirectory() as folder:
+            given_queries = {"queries": list(wanted)} if wanted is not lists else {}
+            qrels = "".join(f"{query} 0 3 1\n{query} 0 4 0\n" for query in "789")
+            _, run = score(Path(folder), "bigdeli2022", run_text, "1\tx\n", ["RR@10"], qrels=qrels, **given_queries)
+        assert {query: values["RR@10"] for query, values in run["per_query"].items()} == expected
 
     def test_an_ideal_of_zero_is_an_error_where_the_original_gives_nan(self, tmp_path):
         with pytest.raises(DataError, match="nan"):

@@ -13,6 +13,7 @@ from askew.engine.store import Store
 from askew.plugins.asking import Candidates
 from askew.stages.build.queries import Classify
 from askew.stages.build.report import report_of
+from askew.stages.build.resources import Resources
 from askew.stages.build.summary import summary_of
 from askew.stages.build.variants import Reformulate
 from askew.stages.classify import make_classifier
@@ -262,3 +263,12 @@ def test_a_step_to_stop_after_must_be_one(askew_cli, tmp_path):
 def test_a_setting_of_nothing_is_refused(owner):
     with pytest.raises(AskewError):
         with_settings(read_recipe("demo"), {owner: {"k": 1}})
+
+
+def test_documents_with_their_titles_are_others_than_the_same_file_without(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "title": "He", "text": "x"}\n')
+    store = Store(tmp_path / "store")
+    folder, file = Resources(tmp_path, store), Resources(tmp_path / "corpus.jsonl", store)
+    assert folder.documents.key != file.documents.key
+    of_text = [Resources(source, store, ["text"]).documents.key for source in (tmp_path, tmp_path / "corpus.jsonl")]
+    assert of_text[0] == of_text[1]

@@ -49,6 +49,7 @@ def pairs(text):
         goodness:good revival:reviv allowance:allow inference:infer airliner:airlin gyroscopic:gyroscop
         adjustable:adjust defensible:defens irritant:irrit replacement:replac adjustment:adjust dependent:depend
         adoption:adopt communism:commun activate:activ homologous:homolog effective:effect bowdlerize:bowdler
+        running:run runner:runner runs:run swimming:swim planned:plan putting:put shipping:ship selling:sell
         probate:probat rate:rate cease:ceas controller:control roll:roll is:is
     """),
 )
@@ -167,12 +168,55 @@ def test_a_candidate_has_the_stems_in_the_order_of_the_words():
     assert found.rejected == {"same as the original": 1, "nothing found": 1}
 
 
+POSSESSIVES = "Women's running shoes", "the nurse’s uniform", "nurses' station"
+# The stems of women running shoes, the nurse uniform, nurses station.
+OF_POSSESSIVES = {
+    "lovins": ("wom run sho", "th nur uniform", "nur stat"),
+    "paicehusk": ("wom run sho", "the nurs uniform", "nurs stat"),
+    "porter": ("women run shoe", "the nurs uniform", "nurs station"),
+    "porter2": ("women run shoe", "the nurs uniform", "nurs station"),
+    "sstemmer": ("women running shoe", "the nurse uniform", "nurse station"),
+    "trunc4": ("wome runn shoe", "the nurs unif", "nurs stat"),
+    "trunc5": ("women runni shoes", "the nurse unifo", "nurse stati"),
+}
+
+
+@pytest.mark.parametrize("make", OURS)
+def test_a_possessive_is_stemmed_without_its_ending_and_no_letter_stands_alone(make):
+    found = make().reformulate(Asked(("a", "b", "c"), POSSESSIVES))
+    assert tuple(found.texts) == OF_POSSESSIVES[make.__name__]
+
+
+@pytest.mark.parametrize("make", OURS)
+@pytest.mark.parametrize(("text", "expected"), [("men's", "men"), ("MEN’S", "men"), ("1980's", "1980")])
+def test_a_possessive_alone_is_its_word(make, text, expected):
+    assert make().reformulate(Asked(("a",), (text,))).texts == [expected]
+
+
+@pytest.mark.parametrize("make", OURS)
+def test_a_word_with_another_apostrophe_in_it_stays_whole(make):
+    found = make().reformulate(Asked(("a", "b"), ("don’t o'brien's", "don't, rock'n'roll")))
+    assert found.texts == ["don't o'brien"]
+    assert found.rejected == {"same as the original": 1}
+
+
+def test_an_apostrophe_at_an_end_is_no_part_of_a_word():
+    assert stem.porter().reformulate(Asked(("a",), ("'tis ''the'' nurses' 'cats'",))).texts == ["ti the nurs cat"]
+
+
+@given(st.text(alphabet="abs'’ -é", max_size=30))
+def test_no_letter_of_a_query_is_lost_before_stemming(text):
+    letters = [char for char in text.lower() if char not in "'’ -"]
+    assert [char for one in stem.words_of(text) for char in one if char != "'"] == letters
+
+
 def test_krovetz_finds_words_of_its_dictionary():
     pytest.importorskip("krovetzstemmer")
     reformulator = stem.krovetz()
     check_reformulator(reformulator)
     found = reformulator.reformulate(Asked(("q",), ("European utilities and policies",)))
     assert found.texts == ["europe utility and policy"]
+    assert reformulator.reformulate(Asked(("q",), ("women's shoes",))).texts == ["women shoe"]
 
 
 def test_without_its_package_krovetz_says_what_to_install(monkeypatch):

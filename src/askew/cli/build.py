@@ -28,12 +28,14 @@ def plan_command(
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the steps of a recipe, what each reads, its key, and what is finished already. Nothing is run."""
-    from askew.cli.render import print_rows, say_json
+    from askew.cli.render import note, print_rows, say_json
     from askew.engine.store import Store
     from askew.stages.recipe import prepare, read_recipe, with_settings
 
     held = Store(store)
-    plan = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until).plan
+    build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
+    note(build.notes)
+    plan = build.plan
     rows = []
     for step in plan.steps:
         key = plan.keys()[step.name]
@@ -53,7 +55,7 @@ def run_command(
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
-    from askew.cli.render import Waiting, say_json
+    from askew.cli.render import Waiting, note, say_json
     from askew.engine.store import Store
     from askew.stages.build.summary import summary_of
     from askew.stages.recipe import prepare, read_recipe, with_settings
@@ -61,6 +63,7 @@ def run_command(
     check_engine(engine, workers, address)
     held = Store(store)
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
+    note(build.notes)
     with executor_of(engine, workers, address) as executor, Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0, step), executor=executor)
     rows = [row_of(name, outcome) for name, outcome in outcomes.items()]
@@ -158,13 +161,14 @@ def publish_command(
     settings: o.OwnSettings = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
-    from askew.cli.render import Waiting, safe, say, say_json
+    from askew.cli.render import Waiting, note, safe, say, say_json
     from askew.engine.store import Store
     from askew.stages.recipe import prepare, read_recipe, with_settings
     from askew.stages.release import release
 
     held = Store(store)
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held)
+    note(build.notes)
     with Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
         done = release(build, held, outcomes, out)

@@ -28,10 +28,12 @@ def reformulate_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Write other ways to ask each query, by one method or many; say what was made, kept and dropped, and why."""
-    from askew.cli.render import Waiting, safe, say_json
+    from askew.cli.render import Waiting, note, safe, say_json
     from askew.stages.candidates import candidates_of, check_place, write_candidates
+    from askew.stages.retrieve import queries_notes
 
     check_place(out)
+    note(queries_notes(queries))
     own = o.settings_by_owner(settings)
     methods = method or ["extract"]
     filters = [] if keep == ["none"] else keep or ["rules"]
@@ -75,12 +77,14 @@ def classify_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Say which group each query asks about, or none: counts, and where the file has labels, how many are right."""
-    from askew.cli.render import print_rows, say_json
+    from askew.cli.render import note, print_rows, say_json
     from askew.stages.candidates import check_place, write_candidates
     from askew.stages.classify import classify_queries
+    from askew.stages.retrieve import queries_notes
 
     if out is not None:
         check_place(out)
+    note(queries_notes(queries))
     done = classify_queries(queries, classifier, o.read_settings(settings))
     if out is not None:
         write_candidates(done.table, out)

@@ -20,7 +20,7 @@ def report_command(
     store: o.StorePath = o.DEFAULT_STORE, seed: o.Seed = 0, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
-    from askew.cli.render import Waiting, say, say_json
+    from askew.cli.render import Waiting, note, say, say_json
     from askew.engine.store import Store
     from askew.publish.page.pictures import check_formats
     from askew.publish.page.writing import check_out
@@ -32,6 +32,7 @@ def report_command(
     check_out(out)
     held = Store(store)
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held)
+    note(build.notes)
     with Waiting("running") as progress:
         outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
         done = report_of(build, held, outcomes, out, figures=formats, latex=latex, seed=seed)

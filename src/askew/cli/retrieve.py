@@ -64,10 +64,11 @@ def search_command(
     """Search every query and write a run. Equal scores stand in the order of the collection."""
     from askew.cli.render import Waiting, note, safe
     from askew.stages.rankers import compose, make_ranker
-    from askew.stages.retrieve import queries_of, search_queries
+    from askew.stages.retrieve import queries_notes, queries_of, search_queries
 
     options = {"k1": k1, "b": b, "mu": mu, "lengths": lengths, "threads": threads}
     given = {name: value for name, value in options.items() if value is not None} | o.read_settings(settings)
+    note(queries_notes(queries))
     table = queries_of(queries)
     with Waiting("searching") as progress:
         made = make_ranker(compose(ranker, index or [], run or [], given), table)

@@ -63,8 +63,12 @@ def _sources(
     store: Path | None, index: Path | None, collection: str | None, recipe: str, logs: Path | None = None,
     runs: Path | None = None,
 ) -> Sources:  # fmt: skip
+    from askew.cli.render import note
+    from askew.corpora.collection import open_collection
     from askew.stages.explore.opening import Sources
 
+    if collection is not None:
+        note(open_collection(collection).notes("queries", "judgements"))
     return Sources(store, index, collection, recipe, logs, runs)
 
 

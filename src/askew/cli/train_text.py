@@ -53,7 +53,8 @@ def generator_command(
     """
     from dataclasses import replace
 
-    from askew.cli.render import Waiting, say, say_json
+    from askew.cli.render import Waiting, note, say, say_json
+    from askew.corpora.collection import open_collection
     from askew.stages.train_generator import GeneratorJob, train_generator
     from askew.trainers.generator import ADAPTER_PACE, PACE, PRESETS, GeneratorSettings
     from askew.trainers.rewriting.finetune import TextSettings, kind_of
@@ -69,6 +70,7 @@ def generator_command(
     pace = pace or (PACE if kind_of(text) == "seq2seq" else ADAPTER_PACE)
     own = GeneratorJob(_take(given, how), text, _take(given, replace(pace, seed=seed)), o.split_fields(fields))
     job = _last(given, own, ("most_pairs", "most_test"))
+    note(open_collection(collection, job.fields).notes("queries", "judgements"))
     with Waiting("training") as progress:
         facts = train_generator(collection, out, job, device, _command(), progress)
     if as_json:

@@ -18,7 +18,7 @@ from askew.corpora.documents import document_files, read_document_files
 from askew.corpora.files import Meter, check_file
 from askew.corpora.irds import irds_documents, irds_judgements, irds_parts, irds_queries, irds_subsets
 from askew.corpora.judgements import QrelsFile, read_judgements
-from askew.corpora.layout import Layout, find_layout
+from askew.corpora.layout import Layout, find_layout, folder_and_split
 from askew.corpora.lines import listing
 from askew.corpora.memory import documents_in_memory, held_in_memory
 from askew.corpora.queries import read_queries
@@ -33,6 +33,8 @@ class Collection:
 
     ``files`` are those that the documents lie in, none for what is in memory or with ir_datasets. ``fields`` are the
     parts that make up a text unless others are asked for. ``hint`` says in an error where queries may be found.
+    ``titled`` where no fields are named and a title, as BEIR has it, stands before the text. ``note_on`` says which of
+    several files of queries or of judgements is read.
     """
 
     id: str
@@ -42,6 +44,8 @@ class Collection:
     files: tuple[Path, ...] = field(default=(), repr=False)
     fields: tuple[str, ...] = ()
     hint: str = field(default="", repr=False)
+    titled: bool = field(default=False, repr=False)
+    note_on: Callable[[str], str] | None = field(default=None, repr=False)
 
     @property
     def has_queries(self) -> bool:
@@ -57,6 +61,10 @@ class Collection:
     def size(self) -> int:
         """How many bytes of documents there are to read, as a Meter counts them; 0 where that is not known."""
         return sum(check_file(file, "documents").stat().st_size for file in self.files)
+
+    def notes(self, *roles: str) -> list[str]:
+        """Which of several files of ``queries`` or ``judgements`` is read, where nobody has said which."""
+        return [note for role in roles if self.note_on and (note := self.note_on(role))]
 
     def documents(self, fields: Sequence[str] = (), meter: Meter | None = None) -> Iterator[pa.Table]:
         """Batches of (doc_id, text), from the start each time. ``meter`` is told how far the files are read."""
@@ -98,8 +106,8 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
     """A collection from "demo", "irds:ID", a folder, a file of documents, or documents in memory.
 
     ``fields`` names the parts that make up the text of a document. ``split`` chooses among the judgements (and the
-    queries) of a folder that has several; without it ``test`` is taken, or the only one. A folder that is really called
-    demo is opened as "./demo".
+    queries) of a folder that has several, and may also stand after its name, as in "FOLDER@dev"; without it those of no
+    split are taken, of ``test``, or the only ones. A folder that is really called demo is opened as "./demo".
     """
     named = _as_fields(fields)
     if isinstance(source, Collection):
@@ -139,6 +147,12 @@ def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: s
     except (OSError, ValueError):
         there = False
     if not there:
+        if found := folder_and_split(path):
+            if split is not None:
+                raise ConfigError(
+                    f"collection {path}: the split is named twice, {found[1]!r} and {split!r}; name it once"
+                )
+            return replace(_from_folder(found[0], fields, found[1]), id=str(path))
         raise DataError(
             f"collection {path}: no such file or folder; expected 'demo', 'irds:ID', a folder or a file of documents"
         )
@@ -158,6 +172,8 @@ def _from_folder(folder: Path, fields: tuple[str, ...], split: str | None) -> Co
         layout.documents,
         fields,
         "expected queries.* and qrels.* (or qrels/) in the folder",
+        layout.titled,
+        layout.note,
     )
 
 

@@ -1,52 +1,54 @@
-"""Documents, streamed: TSV, JSON Lines, Parquet; gzip or not; one file or a folder of them.
+"""Documents, streamed: TSV, JSON Lines, Parquet; gzip or not; one file or a folder, which is read as a collection.
 
 Only one block is ever in memory, so a collection may be of any size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.tables import DOCUMENTS
+from askew.corpora.document_names import ENDINGS, id_and_texts
 from askew.corpora.files import Meter, check_file, decode_block, line_blocks, suffix_of
 from askew.corpora.jsonl import json_id, json_rows, json_text
+from askew.corpora.layout import find_layout, folder_and_split
 from askew.corpora.lines import WHITE, listing, no_value, shown
 from askew.corpora.parquet import id_column, parquet_batches, parquet_names, parquet_rows, text_column
 
-_ID_NAMES = ("doc_id", "docid", "docno", "id", "_id", "pid")
-_TEXT_NAMES = ("text", "contents", "content", "body", "passage")
-_ENDINGS = {
-    ".tsv": "tsv",
-    ".txt": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-}
+
+class DocumentsAt(NamedTuple):
+    """The files of the documents at a path; ``titled`` where a title, as BEIR has it, stands before the text."""
+
+    files: tuple[Path, ...]
+    titled: bool
+
+
+def documents_at(path: Path) -> DocumentsAt:
+    """The documents at a path: one file, or those of a folder as every command understands it."""
+    try:
+        found = (path, None) if path.is_dir() else None if path.exists() else folder_and_split(path)
+    except OSError as error:
+        raise DataError(f"documents {path}: cannot be reached ({error.strerror})") from None
+    if found is None:
+        return DocumentsAt((check_file(path, "documents"),), False)
+    layout = find_layout(*found)
+    return DocumentsAt(layout.documents, layout.titled)
 
 
 def document_files(path: Path) -> list[Path]:
-    """The files of a collection, in the order of their names."""
-    try:
-        if not path.is_dir():
-            return [check_file(path, "documents")]
-        files = sorted(p for p in path.iterdir() if p.is_file() and suffix_of(p) in _ENDINGS)
-    except OSError as error:
-        raise DataError(f"documents {path}: cannot be reached ({error.strerror})") from None
-    if not files:
-        raise DataError(f"documents {path}: the folder has no .tsv, .jsonl or .parquet file")
-    return files
+    """The files of the documents at a path, in the order of their names."""
+    return list(documents_at(path).files)
 
 
 def bytes_of(path: Path) -> int:
-    """How large the files of a collection are, as they lie on the disk."""
+    """How large the files of the documents are, as they lie on the disk."""
     return sum(file.stat().st_size for file in document_files(path))
 
 
@@ -58,7 +60,8 @@ def read_documents(
     ``published`` follows the published scripts: a TSV line that is not exactly two columns is a document all the same,
     whose text is null. ``meter`` is told how far the files are read.
     """
-    yield from read_document_files(document_files(path), path, fields, published, meter)
+    files, titled = documents_at(path)
+    yield from read_document_files(files, path, fields, published, meter, titled)
 
 
 def read_document_files(
@@ -108,7 +111,7 @@ def _read_file(
     path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Ids and texts of one file, never none of them."""
-    form = _ENDINGS.get(suffix_of(path), "tsv")
+    form = ENDINGS.get(suffix_of(path), "tsv")
     if form == "parquet":
         return _read_parquet(path, fields, meter, titled)
     if form == "jsonl":
@@ -195,7 +198,7 @@ def json_document(
     row: Mapping[str, Any], path: Path, number: int, fields: tuple[str, ...] = (), titled: bool = False
 ) -> tuple[str, str]:
     """The id and the text of one object, which stands at this line or row."""
-    id_name, names = _names(row, fields)
+    id_name, names = id_and_texts(row, fields)
     if id_name is None or not names or any(name not in row for name in names):
         wanted = "a document id and " + (", ".join(fields) if fields else "text (or contents)")
         raise DataError(f"{place(path, number)}: expected {wanted}; found the keys {listing(row)}")
@@ -207,20 +210,8 @@ def json_document(
     return json_id(row[id_name], id_name, path, number), " ".join(texts)
 
 
-def _names(found: Container[str], fields: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """What the id is called among these, and the parts that make up the text."""
-    id_name = next((name for name in _ID_NAMES if name in found), None)
-    return id_name, fields or tuple(name for name in _TEXT_NAMES if name in found)[:1]
-
-
-def are_documents(columns: list[str]) -> bool:
-    """Whether these are the columns of documents: an id and a text."""
-    id_name, names = _names(columns, ())
-    return id_name is not None and bool(names)
-
-
 def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    id_name, names = _names(found, fields)
+    id_name, names = id_and_texts(found, fields)
     if id_name is None or not names or any(name not in found for name in names):
         wanted = ", ".join(fields) if fields else "text"
         raise DataError(f"documents {path}: expected doc_id and {wanted} columns; found {listing(found)}")

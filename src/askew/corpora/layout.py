@@ -5,7 +5,9 @@
 - Hugging Face: ``corpus/``, ``queries/``, ``qrels/``, ``data/``, ``default/`` with Parquet files in them;
 - a folder of nothing but documents, whatever they are called.
 
-A split stands in the name: ``qrels/dev.tsv``, ``queries.dl19.tsv``, ``data/test-00000-of-00001.parquet``.
+A split stands in the name: ``qrels/dev.tsv``, ``queries.dl19.tsv``, ``qrels.test``,
+``data/test-00000-of-00001.parquet``. Of several files of judgements, or of queries, that of the split asked for is
+read; without one that of no split, else of ``test``, and ``Layout.note`` says which. Otherwise a split has to be named.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.corpora.documents import are_documents, document_files
+from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
+from askew.corpora.document_names import ENDINGS as DOCUMENT_ENDINGS
+from askew.corpora.document_names import are_documents
 from askew.corpora.files import suffix_of
 from askew.corpora.judgements import judgement_names
 from askew.corpora.lines import listing
@@ -33,6 +36,8 @@ _ROLES = {
     "qrels": "judgements",
 }
 _ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+# A file that is called by one of these alone, such as qrels.test, needs no other ending.
+_USUAL_SPLITS = ("train", "dev", "val", "valid", "validation", "test", "eval")
 _SHARD = re.compile(r"(?P<name>.+?)-[0-9]{5}-of-(?P<count>[0-9]{5})(-[0-9a-f]+)?")
 _EXPECTED = "docs.*, corpus.*, a folder of that name, or Parquet files with doc_id and text in data/"
 
@@ -67,12 +72,34 @@ class Layout:
             split = _pick("judgements", self.folder, self.judgements, None) or None
         return self._one("queries", self.queries, split)
 
+    def note(self, role: str) -> str:
+        """Which of several files of queries or judgements is read, where nobody has said which; else nothing."""
+        found = self.judgements if role == "judgements" else self.queries
+        if self.split is not None or len(_splits(found)) < 2:
+            return ""
+        try:
+            taken = self.judgements_file() if role == "judgements" else self.queries_file()
+        except AskewError:
+            return ""  # nothing is read; whoever reads it is told why
+        names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
+        other = next(one.split for one in found if one.path != taken and one.split)
+        return (
+            f"{role} {self.folder}: of {names} the file {taken.relative_to(self.folder)} is read; "
+            f"for another write {self.folder}@{other}"
+        )
+
     def _one(self, role: str, found: tuple[_Found, ...], split: str | None) -> Path:
         chosen = _pick(role, self.folder, found, split)
         files = [one.path for one in found if one.split == chosen]
         if len(files) > 1:
             raise _several(role, self.folder, files, "keep one of them there")
         return files[0]
+
+
+def folder_and_split(source: str | Path) -> tuple[Path, str] | None:
+    """``FOLDER@dev`` as the folder and the split; nothing where there is no such folder."""
+    folder, _, split = str(source).rpartition("@")
+    return (Path(folder), split) if folder and Path(folder).is_dir() else None
 
 
 def find_layout(folder: Path, split: str | None = None) -> Layout:
@@ -116,15 +143,15 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
 
 
 def _all_documents(folder: Path) -> tuple[Path, ...]:
-    try:
-        return tuple(document_files(folder))
-    except DataError:
-        raise _nothing(folder) from None
+    files = [path for path in folder.iterdir() if path.is_file() and suffix_of(path) in DOCUMENT_ENDINGS]
+    if not files:
+        raise _nothing(folder, "the folder has no .tsv, .jsonl or .parquet file; ")
+    return tuple(sorted(files))
 
 
-def _nothing(folder: Path) -> DataError:
+def _nothing(folder: Path, why: str = "") -> DataError:
     names = [path.name + "/" * path.is_dir() for path in _entries(folder)]
-    return DataError(f"collection {folder}: expected documents ({_EXPECTED}); found {listing(names)}")
+    return DataError(f"collection {folder}: {why}expected documents ({_EXPECTED}); found {listing(names)}")
 
 
 def _check_shards(files: list[Path]) -> None:
@@ -159,7 +186,10 @@ def _pick(role: str, folder: Path, found: tuple[_Found, ...], split: str | None)
 
 
 def _which(role: str, folder: Path, splits: list[str]) -> ConfigError:
-    return ConfigError(f"{role} {folder}: there are the splits {listing(splits)}; name one of them as the split")
+    return ConfigError(
+        f"{role} {folder}: there are the splits {listing(splits)}; name one of them as the split, "
+        f"as in {folder}@{splits[0]}"
+    )
 
 
 def _several(role: str, folder: Path, paths: list[Path], do: str) -> ConfigError:
@@ -179,10 +209,15 @@ def _found(folder: Path) -> dict[str, list[_Found]]:
             (found[role] if role else rest).extend(_in_folder(path, role) if path != data else ())
             continue
         role = _ROLES.get(_name_and_split(path)[0])
-        if suffix_of(path) in _ENDINGS and (role or path.parent == data):
+        if _is_split_alone(path, role) or (suffix_of(path) in _ENDINGS and (role or path.parent == data)):
             (found[role] if role else rest).append(_Found(_split(path), _table(path), path))
     _add_by_columns(found, rest)
     return found
+
+
+def _is_split_alone(path: Path, role: str | None) -> bool:
+    """Whether it is a file of queries or judgements whose name ends with its split."""
+    return role in ("queries", "judgements") and suffix_of(path).removeprefix(".") in _USUAL_SPLITS
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -21,12 +21,17 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 
 @dataclass
 class RunFile:
-    """The lines of a run as columns query_id, doc_id, score, line; and what was noticed on reading."""
+    """The lines of a run as columns query_id, doc_id, score, line; and what was noticed on reading.
+
+    ``all_lines`` are there where ``lines`` lack some: the published bias scripts lose the earlier lines of a query that
+    comes back later in the file, the published MRR script does not.
+    """
 
     name: str
     lines: pl.DataFrame
     notes: list[str] = field(default_factory=list)
     may_repeat: bool = False
+    all_lines: pl.DataFrame | None = None
 
 
 def read_run(path: Path, form: str = "auto", published: bool = False) -> RunFile:
@@ -73,7 +78,7 @@ def _empty(path: Path) -> DataError:
 
 
 def _read_published(text: str, path: Path) -> RunFile:
-    """As the published scripts read: other lines are ignored, a query that comes back starts anew.
+    """As the published scripts read: other lines are ignored; for measures of lean a query that returns starts anew.
 
     They do so in silence; here what is left out is counted and told.
     """
@@ -84,17 +89,22 @@ def _read_published(text: str, path: Path) -> RunFile:
             "published scripts read nothing else; write the run as TREC does, or measure it without a preset"
         )
     kept = _last_blocks(rows)
-    schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in range(1, 7)}}
-    frame = pl.DataFrame(kept, schema=schema, orient="row")
-    run = RunFile(path.name, trec_columns(frame, path), may_repeat=True)
+    run = RunFile(path.name, _columns(kept, path), may_repeat=True)
     if ignored:
         run.notes.append(f"{path.name}: {ignored} lines are not 6 columns; left out as the published scripts do")
     if len(kept) < len(rows):
+        run.all_lines = _columns(rows, path)
         run.notes.append(
-            f"{path.name}: {len(rows) - len(kept)} lines of queries that come back later in the file; "
-            "left out as the published scripts do"
+            f"{path.name}: {len(rows) - len(kept)} lines of queries that come back later in the file; measures of lean "
+            "leave them out, as the published bias scripts do, and those of effectiveness count them, as the published "
+            "MRR script does"
         )
     return run
+
+
+def _columns(rows: list[tuple[int | str, ...]], path: Path) -> pl.DataFrame:
+    schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in range(1, 7)}}
+    return trec_columns(pl.DataFrame(rows, schema=schema, orient="row"), path)
 
 
 def _published_rows(text: str) -> tuple[list[tuple[int | str, ...]], int]:

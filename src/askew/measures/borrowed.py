@@ -20,6 +20,8 @@ from askew.core.measure import LARGEST, Measure
 from askew.core.ranking import Floats, Rankings
 from askew.plugins.kinds import Judged, Parameter
 
+# gdeval calls a higher grade a format error: its ERR is a probability only up to this one.
+_HIGHEST_OF_GDEVAL = 4
 _holds_back = contextvars.ContextVar("holds_back", default=False)
 
 
@@ -103,12 +105,32 @@ def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judged) 
     Queries and documents go by their numbers: some providers write them to files and take only numbers back.
     """
     values = np.zeros(len(rankings))
+    if _provider(own) == "gdeval":
+        _refuse_high_grades(own, rankings, judged)
     with _one_line(measure, own, DataError):
-        for metric in ir_measures().iter_calc([_as_theirs(own)], _qrels(rankings, judged), _run(rankings)):
+        for metric in ir_measures().iter_calc([_as_theirs(own)], _qrels(own, rankings, judged), _run(rankings)):
             # Some providers also give the mean of all queries, under a name.
             if metric.query_id.isdecimal() and 1 <= int(metric.query_id) <= len(rankings):
                 values[int(metric.query_id) - 1] = metric.value
     return values
+
+
+def _provider(own: Measure) -> str:
+    """The name of the provider that ir_measures takes for a measure: the first that computes it and is installed."""
+    asked = _as_theirs(own)
+    there = (one for one in ir_measures().DefaultPipeline.providers if one.is_available() and one.supports(asked))
+    return next((str(one.NAME) for one in there), "")
+
+
+def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judged) -> None:
+    high = np.flatnonzero(judged.relevance > _HIGHEST_OF_GDEVAL)
+    if len(high):
+        row = int(np.searchsorted(judged.offsets, high[0], side="right")) - 1
+        raise DataError(
+            f"measure {own}: gdeval, which computes it, takes grades up to {_HIGHEST_OF_GDEVAL}, and query "
+            f"{rankings.query_ids[row].as_py()!r} has a judgement of grade {judged.relevance[high[0]]}; "
+            f"ask for nDCG@{own.cutoff}, which takes any grade, or give judgements with lower grades"
+        )
 
 
 def _as_theirs(own: Measure) -> Any:
@@ -170,8 +192,14 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
         os.close(before)
 
 
-def _qrels(rankings: Rankings, judged: Judged) -> dict[str, dict[str, int]]:
-    docs, relevance = [str(doc) for doc in judged.docs.tolist()], judged.relevance.tolist()
+def _qrels(own: Measure, rankings: Rankings, judged: Judged) -> dict[str, dict[str, int]]:
+    """Grades below zero as 0 for measures that weigh grades, and as -1 for those that have a level of relevance.
+
+    Bpref and infAP take -1 as pooled but not judged, the others as not relevant. Lower grades alone can make the code
+    of trec_eval write beyond its memory, which ends the process.
+    """
+    lowest = -1 if "rel" in ir_measures().measures.registry[own.name].SUPPORTED_PARAMS else 0
+    docs, relevance = [str(doc) for doc in judged.docs.tolist()], np.maximum(judged.relevance, lowest).tolist()
     edges = judged.offsets.tolist()
     return {
         str(row + 1): dict(zip(docs[edges[row] : edges[row + 1]], relevance[edges[row] : edges[row + 1]], strict=True))

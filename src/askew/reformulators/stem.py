@@ -1,4 +1,8 @@
-"""Queries in stems: every word cut by one of the eight stemmers of ReQue (Tamannaee et al., CIKM 2020)."""
+"""Queries in stems: every word cut by one of the eight stemmers of ReQue (Tamannaee et al., CIKM 2020).
+
+The rules of most stemmers know nothing of apostrophes, so a possessive ending goes first, as it does in Lucene's
+English analysis: women's is stemmed as women. A word with an apostrophe elsewhere (don't, o'brien) is left as it is.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,13 @@ from askew.reformulators.stemmers import porter2 as porter2_rules
 from askew.reformulators.stemmers import simple
 
 Stemmer = Callable[[str], str]
+_APOSTROPHES = "'\u2019\uff07"
+# Raised when other candidates come of the same stems.
+_VERSION = 2
 
 
 class StemReformulator:
-    """Each word of the query, lower-cased, is replaced by its stem; the order stays."""
+    """Each word of the query, lower-cased and without a possessive ending, is replaced by its stem; the order stays."""
 
     reads: frozenset[str] = frozenset()
 
@@ -27,8 +34,8 @@ class StemReformulator:
         self._name, self._stem, self._version = name, stem, version
 
     def settings(self) -> dict[str, Any]:
-        """The stemmer and its version."""
-        return {"stemmer": self._name, "version": self._version}
+        """The stemmer and its version, and that of how queries are cut into words."""
+        return {"stemmer": self._name, "version": self._version, "words": _VERSION}
 
     def reformulate(self, asked: Asked) -> Candidates:
         """One candidate for each query in which a stem differs from its word."""
@@ -36,10 +43,10 @@ class StemReformulator:
         # Queries share most of their words: each is stemmed once.
         stems: dict[str, str] = {}
         for row, text in enumerate(asked.texts):
-            words = word(text)
+            words = words_of(text)
             for one in words:
                 if one not in stems:
-                    stems[one] = self._stem(one) or one
+                    stems[one] = self._stem_of(one)
             changed = [stems[one] for one in words]
             if not words:
                 found.reject("nothing found")
@@ -48,6 +55,23 @@ class StemReformulator:
             else:
                 found.add(row, " ".join(changed))
         return found
+
+    def _stem_of(self, one: str) -> str:
+        owner = one.removesuffix("'s")
+        return owner if "'" in owner else self._stem(owner) or owner
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, lower-cased. An apostrophe between two letters belongs to the word, and is written ``'``."""
+    lowered, found, end = text.lower(), list[str](), 0
+    for one in word(text):
+        start = lowered.index(one, end)
+        if found and start == end + 1 and lowered[end] in _APOSTROPHES:
+            found[-1] += f"'{one}"
+        else:
+            found.append(one)
+        end = start + len(one)
+    return found
 
 
 def krovetz() -> StemReformulator:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from askew.core.fingerprint import fingerprint
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.tables import conform, mentions_schema
-from askew.corpora.documents import bytes_of, document_files, read_documents
+from askew.corpora.documents import bytes_of, documents_at, read_documents
 from askew.corpora.files import Meter
 from askew.engine.manifest import Manifest
 from askew.engine.run import Outcome, run_step, step_key
@@ -75,8 +75,11 @@ class DocumentFiles:
     @cached_property
     def key(self) -> str:
         """The digests of the files, the fields, the way of reading."""
-        digests = [self.store.digest(file) for file in document_files(self.path)]
-        return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published})
+        files, titled = documents_at(self.path)
+        digests = [self.store.digest(file) for file in files]
+        # The same file has other texts where its titles are read as well.
+        more = {"titled": True} if titled and not self.fields else {}
+        return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published, **more})
 
     def batches(self) -> Iterator[pa.Table]:
         """Documents, streamed."""

@@ -135,7 +135,7 @@ class Job:
 
     def score(self, source: DocumentSource | None, progress: Progress | None) -> MeasureReport:
         """Every measure for every query of every run."""
-        frames = [run.lines for run in self.runs]
+        frames = [run.lines if run.all_lines is None else run.all_lines for run in self.runs]
         frames += [self.background.lines] if self.background else []
         frames += [self.qrels.lines] if self.qrels else []
         universe = Universe.of(frames)
@@ -157,11 +157,12 @@ class Job:
         return report
 
     def _judged(self, run: RunFile, lean: Inputs, universe: Universe, orders: Sequence[str]) -> Inputs | None:
-        """What measures of effectiveness read: the judgements, and also the queries that the run does not answer."""
+        """What measures of effectiveness read: judgements, all lines, and the queries that the run does not answer."""
         if self.qrels is None:
             return None
         more = self._unanswered[run.name]
-        ranked = {order: universe.rankings(run, order, more) for order in orders} if more else lean.rankings
+        same = not more and run.all_lines is None
+        ranked = lean.rankings if same else {order: universe.all_rankings(run, order, more) for order in orders}
         return replace(lean, rankings=ranked, judgements=universe.judged(self.qrels.lines, ranked[orders[0]]))
 
     def _name_background(self, background: Mapping[str, Rankings], universe: Universe) -> None:

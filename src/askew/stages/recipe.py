@@ -140,6 +140,11 @@ class Build:
     evaluate: Evaluate
 
     @property
+    def notes(self) -> list[str]:
+        """What there is to tell before anything runs: which files of the collection are read."""
+        return self.resources.collection.notes("queries", "judgements")
+
+    @property
     def select(self) -> Select | None:
         """The stage that chooses, where the recipe has one and goes so far."""
         return next((step.stage for step in self.plan.steps if isinstance(step.stage, Select)), None)

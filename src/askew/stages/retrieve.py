@@ -57,9 +57,16 @@ def index_documents(
 
 def queries_of(source: str | Path) -> pa.Table:
     """Queries from a file of them, or those of a collection: a folder, irds:ID, or demo."""
-    if str(source) != "demo" and not str(source).startswith("irds:") and Path(source).is_file():
-        return read_queries(Path(source))
-    return open_collection(source).queries()
+    return read_queries(Path(source)) if _is_file(source) else open_collection(source).queries()
+
+
+def queries_notes(source: str | Path) -> list[str]:
+    """What there is to tell of where ``queries_of`` reads: which of several files of a folder it is."""
+    return [] if _is_file(source) else open_collection(source).notes("queries")
+
+
+def _is_file(source: str | Path) -> bool:
+    return str(source) != "demo" and not str(source).startswith("irds:") and Path(source).is_file()
 
 
 def _counted(batches: Iterable[pa.Table], progress: Callable[[int], None] | None) -> Iterator[pa.Table]:

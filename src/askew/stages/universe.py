@@ -92,11 +92,17 @@ class Universe:
             frame.select("doc_id").join(self._frame, on="doc_id", how="left", maintain_order="left")["doc"].to_numpy()
         )
 
-    def rankings(self, run: RunFile, order: str, unanswered: Sequence[str] = ()) -> Rankings:
-        """The run as rankings, queries in the order of their first line; then those that it does not answer."""
-        lines = run.lines
-        queries = lines["query_id"].unique(maintain_order=True)
-        queries = queries.extend(pl.Series(unanswered, dtype=queries.dtype)) if len(unanswered) else queries
+    def rankings(self, run: RunFile, order: str) -> Rankings:
+        """The run as rankings, queries in the order of their first line."""
+        return self._ranked(run.lines, _queries_of(run), order, run.may_repeat)
+
+    def all_rankings(self, run: RunFile, order: str, unanswered: Sequence[str]) -> Rankings:
+        """All lines of the run as rankings, queries in the order of ``rankings``, then the unanswered ones."""
+        queries = _queries_of(run).to_list()
+        lines = run.lines if run.all_lines is None else run.all_lines
+        return self._ranked(lines, pl.Series([*queries, *unanswered], dtype=pl.String), order, run.may_repeat)
+
+    def _ranked(self, lines: pl.DataFrame, queries: pl.Series, order: str, may_repeat: bool) -> Rankings:
         rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
         docs = self.ordinals(lines)
@@ -105,7 +111,7 @@ class Universe:
         else:
             sequence = np.argsort(row, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
-        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], run.may_repeat)
+        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], may_repeat)
 
     def judged(self, qrels: pl.DataFrame, rankings: Rankings) -> Judged:
         """The judgements of the queries of a run, row by row."""
@@ -123,6 +129,10 @@ class Universe:
         return Judged(offsets, found["doc"].to_numpy(), found["relevance"].to_numpy().astype(np.int64), counts > 0)
 
 
+def _queries_of(run: RunFile) -> pl.Series:
+    return run.lines["query_id"].unique(maintain_order=True).cast(pl.String)
+
+
 def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
     """The part of a run that belongs to these queries; what the run lacks is noted."""
     present = set(run.lines["query_id"].unique().to_list())
@@ -138,7 +148,8 @@ def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
     left = len(present) - kept["query_id"].n_unique()
     if left:
         notes.append(f"{run.name}: {left} queries of the run were not asked for and are left out")
-    return RunFile(run.name, kept, notes, run.may_repeat)
+    whole = None if run.all_lines is None else run.all_lines.filter(pl.col("query_id").is_in(wanted))
+    return RunFile(run.name, kept, notes, run.may_repeat, whole)
 
 
 def note_on_ranks(run: RunFile) -> str | None:

@@ -87,6 +87,7 @@ def _queries(collection: Collection, wanted: str | Path | None, notes: list[str]
     """The judged queries, or those of them that a file names; who is left out is counted."""
     every = collection.queries()
     judged = collection.judged_queries()
+    notes += collection.notes("queries", "judgements")
     if judged.num_rows < every.num_rows:
         notes.append(f"{every.num_rows - judged.num_rows:,} of {every.num_rows:,} queries have no judgement: left out")
     if wanted is None:

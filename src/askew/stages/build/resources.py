@@ -55,7 +55,10 @@ class Documents:
     def key(self) -> str:
         """The digests of the files, or the id of what is not in files."""
         digests = [self.store.digest(file) for file in self.collection.files] or [self.collection.id]
-        return fingerprint({"documents": digests, "fields": list(self.collection.fields)})
+        fields = list(self.collection.fields)
+        # The same file has other texts where its titles are read as well.
+        titled = {"titled": True} if self.collection.titled and not fields else {}
+        return fingerprint({"documents": digests, "fields": fields, **titled})
 
     def batches(self) -> Iterator[pa.Table]:
         """Documents, streamed."""

@@ -163,8 +163,12 @@ def _searched(index: Path, collection: str | None, recipe: Recipe) -> Searched:
         raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
     filters = [make_filter(one) for one in recipe.tables("filter")]
     # A folder is called by its own name: where it lies is nobody's business.
-    name = index.name if collection is None else Path(collection).name if Path(collection).is_dir() else collection
+    name = index.name if collection is None else collection if _is_name(collection) else Path(collection).name
     return Searched(name, ranker, Texts(index, header["documents"]), known, methods, filters, first)
+
+
+def _is_name(collection: str) -> bool:
+    return collection == DEMO or collection.startswith("irds:")
 
 
 def _methods(recipe: Recipe) -> dict[str, Reformulator]:
