@@ -132,6 +132,15 @@ def test_query_likelihood_is_lucenes_formula_by_hand(tmp_path):
     assert scores.tolist() == pytest.approx(expected, rel=1e-5)
 
 
+def test_query_likelihood_is_computed_in_64_bits_and_rounded_once(tmp_path):
+    texts = [f"cat {'dog ' * (i % 17)}bird{i}" for i in range(200)]
+    lengths = [len(text.split()) for text in texts]
+    share = (200 + 1) / (sum(lengths) + 1)
+    docs, scores = answers(Bm25Ranker(make(tmp_path / "i", texts), Qld(3.0)).search(["cat"], 200), 0)
+    worth = [max(0.0, math.log(1 + 1 / (3 * share)) + math.log(3 / (lengths[doc] + 3))) for doc in docs]
+    assert scores.tolist() == np.array(worth, np.float32).tolist()
+
+
 @pytest.mark.parametrize(
     ("length", "kept"),
     [(0, 0), (23, 23), (24, 24), (39, 39), (40, 40), (41, 40), (42, 42), (56, 56), (60, 60), (61, 60), (1000, 984)],
@@ -210,6 +219,15 @@ def test_empty_documents_are_kept_but_never_found_nor_counted_in_the_average(tmp
     assert len(index) == 3
     assert index.header["filled"] == 1
     assert answers(Bm25Ranker(index).search(["x"], 5), 0)[0] == [1]
+
+
+def test_documents_of_nothing_but_white_space_are_told_from_those_without_a_term(tmp_path):
+    blank = ["", " \t\r\n", "\x00 \x1f"]
+    index = make(tmp_path / "i", [*blank, "x y", "the of", "...", "\u00a0"])
+    assert (len(index), index.with_text, index.header["filled"]) == (7, 4, 1)
+    # An index made before this was recorded: every document without a term is taken for one without text.
+    del index.header["blank"]
+    assert index.with_text == 1
 
 
 def test_a_collection_of_nothing_but_empty_documents_can_be_searched(tmp_path):

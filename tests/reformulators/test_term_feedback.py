@@ -8,21 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.feedback import EXACT, mean_vector, relevance_model
 from askew.core.lexicon import Lexicon
 from askew.mentions.count import MentionCounter
 from askew.plugins.asking import Asked, Passage
 from askew.rankers.bm25 import feedback as ranker_feedback
+from askew.rankers.bm25.named import make_index
 from askew.reformulators.feedback import (
     FairFeedback,
     RelevanceFeedback,
     Rm3,
     Rocchio,
     less_lean,
-    mean_vector,
     relevance,
-    relevance_model,
 )
 from askew.reformulators.leaning import Leaning
+from askew.stages.reformulate import IndexStatistics
 from askew.testing.contracts import check_reformulator
 from askew.testing.toys import ToyStatistics
 
@@ -110,7 +111,7 @@ scored = st.lists(st.tuples(bags, st.floats(0.1, 50)), min_size=1, max_size=6)
 @given(bags, scored, st.integers(1, 6), st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, terms, original):
     kept = [(dict(sorted(d.items(), key=lambda i: (-i[1], i[0]))[:terms]), score) for d, score in documents]
-    expected = ranker_feedback.Rm3(terms=terms, original=original).mix(query, kept)
+    expected = ranker_feedback.Rm3(terms=terms, original=original).mix(query, kept, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
     (weights,) = Rm3(terms=terms, original=original, common=1.0).weighted(asked(_text(query), *passages))
     # Sums that are equal but for rounding may fall on either side of the last place.
@@ -120,8 +121,7 @@ def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, term
 
 @given(bags, scored, st.integers(1, 6))
 def test_rocchio_gives_the_weights_of_the_ranker_of_that_name(query, documents, terms):
-    kept = [(dict(sorted(d.items(), key=lambda i: (-i[1], i[0]))[:terms]), score) for d, score in documents]
-    expected = ranker_feedback.Rocchio(terms=terms).mix(query, kept)
+    expected = ranker_feedback.Rocchio(terms=terms).mix(query, documents, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
     (weights,) = Rocchio(terms=terms, common=1.0).weighted(asked(_text(query), *passages))
     assert sorted(weights.values()) == pytest.approx(sorted(expected.values()))
@@ -186,6 +186,33 @@ def test_rocchio_adds_the_mean_of_the_passages_to_the_query():
     both = {"lemon": 1.0, "kiwi": 0.75 * 0.9 / math.sqrt(0.9), "fig": 0.75 * 0.3 / math.sqrt(0.9)}
     assert Rocchio().weighted(one) == [pytest.approx(both)]
     assert Rocchio().reformulate(one).texts == ["lemon kiwi fig"]
+
+
+def test_rocchio_reads_every_term_of_a_passage_and_keeps_the_best_of_the_mean():
+    passages = [(f"pear pear {fruit} {fruit} {fruit}", 1.0) for fruit in ("fig", "kiwi", "plum")]
+    assert texts(Rocchio(terms=1), "lemon", *passages) == ["lemon pear"]
+    # RM3 with one term counts of each passage its most frequent term alone.
+    assert texts(Rm3(terms=1), "lemon", *passages) == ["lemon fig"]
+
+
+def test_rocchio_takes_terms_of_any_letters():
+    passage = ("kiwi x naïve 日 😀 supercalifragilisticexpialidocious", 1.0)
+    assert texts(Rocchio(), "lemon", passage) == ["lemon kiwi naïve 😀"]
+
+
+@pytest.mark.parametrize("method", [Rm3(), Rocchio()])
+def test_passages_without_text_are_not_documents_when_common_terms_are_left_out(method):
+    # kiwi is in 7 documents: with the passages and the fillers there are 69, the blank ones left out, then 70.
+    others = ["kiwi"] * 6 + ["filler"] * 2
+    assert texts(method, "lemon", ("kiwi plum", 1.0), collection=[*others, "", " \n"]) == ["lemon plum"]
+    assert texts(method, "lemon", ("kiwi plum", 1.0), collection=[*others, "the"]) == ["lemon kiwi plum"]
+
+
+def test_an_index_counts_the_documents_that_have_text(tmp_path):
+    texts = ["kiwi plum", "\u00a0", "the", "", " \n\0"]
+    documents = pa.table({"doc_id": list("abcde"), "text": pa.array(texts, pa.large_string())})
+    make_index([documents], tmp_path / "i")
+    assert IndexStatistics(tmp_path / "i").documents == ToyStatistics(texts).documents == 3
 
 
 def test_the_mean_is_that_of_vectors_of_length_one():

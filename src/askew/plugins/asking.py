@@ -27,7 +27,10 @@ class Passage:
 
 @runtime_checkable
 class CollectionStatistics(Protocol):
-    """What a collection knows of its terms. Terms are analysed words (for the default index: stems)."""
+    """What a collection knows of its terms. Terms are analysed words (for the default index: stems).
+
+    ``documents`` counts the documents whose text is not blank, ``tokens`` the terms of all of them.
+    """
 
     documents: int
     tokens: int

@@ -25,8 +25,8 @@ FORMAT = 1
 
 
 @cache
-def _java() -> Any:
-    """Start Java once, with Anserini on its class path."""
+def java_classes() -> Any:
+    """Java's classes by name; Java is started once, with Anserini on its class path."""
     jar = _jar()
     if jar is None or find_spec("jnius_config") is None:
         raise MissingExtra("the ranker 'lucene'", "lucene")
@@ -59,7 +59,7 @@ def is_available() -> bool:
 
 def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:
     """The terms that Anserini's default English analysis makes of texts."""
-    java = _java()
+    java = java_classes()
     utils = java("io.anserini.analysis.AnalyzerUtils")
     made = java("io.anserini.analysis.DefaultEnglishAnalyzer")
     analyzer = made.newDefaultInstance() if stem else made.newNonStemmingInstance()
@@ -68,7 +68,7 @@ def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:
 
 def make_index(documents: Iterable[pa.Table], folder: Path) -> dict[str, Any]:
     """A Lucene index of documents, one segment, with Anserini's default English analysis."""
-    java = _java()
+    java = java_classes()
     new_folder(folder)
     analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
     writer = java("org.apache.lucene.index.IndexWriter")(
@@ -95,7 +95,7 @@ def make_index(documents: Iterable[pa.Table], folder: Path) -> dict[str, Any]:
 
 
 def _directory(folder: Path) -> Any:
-    java = _java()
+    java = java_classes()
     path = java("java.io.File")(str((folder / "lucene").resolve())).toPath()
     return java("org.apache.lucene.store.FSDirectory").open(path)
 
@@ -104,7 +104,7 @@ class LuceneRanker:
     """BM25 by Lucene itself."""
 
     def __init__(self, index: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
-        java = _java()
+        java = java_classes()
         self.folder = Path(index)
         self.header = open_header(self.folder, "lucene", FORMAT)
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
@@ -122,15 +122,18 @@ class LuceneRanker:
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each text."""
         check_k(k)
-        found = [self._search_one(text, k) for text in query_texts(texts)]
-        sizes = [len(docs) for docs, _ in found]
-        return Hits(
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            np.array([doc for docs, _ in found for doc in docs], np.int32),
-            np.array([score for _, scores in found for score in scores], np.float32),
-        )
+        return to_hits([self._search_one(text, k) for text in query_texts(texts)])
 
     def _search_one(self, text: str, k: int) -> tuple[list[int], list[float]]:
         query = self._queries.buildQuery("contents", self._analyzer, text)
         found = self._searcher.search(query, k).scoreDocs
         return [hit.doc for hit in found], [hit.score for hit in found]
+
+
+def to_hits(found: Sequence[tuple[list[int], list[float]]]) -> Hits:
+    """The documents and scores of each query as columns."""
+    return Hits(
+        np.concatenate([[0], np.cumsum([len(docs) for docs, _ in found])]).astype(np.int64),
+        np.array([doc for docs, _ in found for doc in docs], np.int32),
+        np.array([score for _, scores in found for score in scores], np.float32),
+    )

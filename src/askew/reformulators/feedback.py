@@ -1,15 +1,18 @@
-"""Feedback: the first passages of a query lend it their words.
+"""Feedback: the top-ranked passages of a query add their words to it.
 
 ``rm3``                 Anserini's RM3. Of each passage the most frequent ``terms`` terms count, as shares of them (L1),
                         times the passage's score; the best ``terms`` of the sum are brought to shares and mixed with
                         those of the query: weight = original * query share + (1 - original) * feedback share.
-``rocchio``             Anserini's Rocchio without negative passages: the mean of the passages' terms, each brought to
-                        length 1 (L2), its best brought to length 1 again: weight = alpha * query + beta * mean.
+``rocchio``             Anserini's Rocchio without negative passages: the mean of the passages with all their terms,
+                        each brought to length 1 (L2), its ``terms`` best brought to length 1 again:
+                        weight = alpha * query (length 1) + beta * mean.
 ``relevancefeedback``   ReQue's: of each passage the one term of the highest tf-idf.
 ``fairfeedback``        RM3 by passages that lean less: instead of its score a passage counts
                         (1 - lambda) * relevance - lambda * lean, and nothing where that is below zero.
 
-RM3 and Rocchio take terms of 2 to 20 letters a-z and digits that are in at most a tenth of the documents (``common``).
+RM3 and Rocchio take terms of 2 to 20 UTF-16 code units that are in at most a tenth (``common``) of the documents;
+documents whose text is blank are not counted. RM3 takes only terms of the letters a-z and digits. The rankers of these
+names round as Anserini does; here nothing is rounded, so that the order of passages with equal scores has no effect.
 Relevance is the score brought to 0..1 within the query: divided by the highest, which changes no weight of RM3. Where a
 score is below zero, scores are taken for logarithms, as those of query likelihood and of cross-encoders are.
 """
@@ -22,11 +25,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askew.core.errors import ConfigError
+from askew.core.feedback import (
+    best,
+    has_usable_length,
+    is_common,
+    mean_vector,
+    relevance_model,
+    to_length_one,
+    to_sum_one,
+)
 from askew.plugins.asking import Asked, Candidates
 from askew.reformulators.leaning import Leaning
 from askew.reformulators.passages import Bag, Reading, Weights, append_terms, best_first, positive
 
-_USABLE = re.compile(r"[a-z0-9]{2,20}")
+_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
 _READS = frozenset({"passages", "statistics"})
 
 
@@ -59,8 +71,21 @@ class _Weighted:
         return Reading(asked, self.method, self._documents)
 
     def _weigh(self, reading: Reading) -> list[Weights]:
-        usable = _Usable(reading, self._common, self._terms)
-        return [self._mix(reading, row, [usable(bag) for bag in reading.bags(row)]) for row in range(len(reading))]
+        usable = self._usable(reading)
+        return [
+            self._mix(reading, row, [self._counts(bag, usable) for bag in reading.bags(row)])
+            for row in range(len(reading))
+        ]
+
+    def _usable(self, reading: Reading) -> set[str]:
+        """The terms of the passages that may be feedback."""
+        known = reading.document_frequency()
+        common = is_common(list(known.values()), reading.statistics.documents, self._common).tolist()
+        return {term for term, often in zip(known, common, strict=True) if not often and has_usable_length(term)}
+
+    def _counts(self, bag: Bag, usable: set[str]) -> Weights:
+        """What counts of a passage: how often each usable term appears."""
+        return {term: float(n) for term, n in bag.counts.items() if term in usable}
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
         raise NotImplementedError
@@ -80,12 +105,18 @@ class Rm3(_Weighted):
         """What the candidates depend on besides the queries."""
         return {**super().settings(), "original": self._original}
 
+    def _usable(self, reading: Reading) -> set[str]:
+        return {term for term in super()._usable(reading) if _LETTERS_AND_DIGITS.fullmatch(term)}
+
+    def _counts(self, bag: Bag, usable: set[str]) -> Weights:
+        return best(super()._counts(bag, usable), self._terms)
+
     def _counted(self, reading: Reading, row: int) -> list[float]:
         """What each passage of a query counts."""
         return relevance([passage.score for passage in reading.passages[row]])
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
-        own = _to_sum_one(reading.query(row).counts)
+        own = to_sum_one(reading.query(row).counts)
         model = relevance_model(documents, self._counted(reading, row), self._terms)
         return _weighted_sum(own, self._original, model, 1 - self._original) if model else own
 
@@ -144,8 +175,8 @@ class Rocchio(_Weighted):
         return {**super().settings(), "alpha": self._alpha, "beta": self._beta}
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
-        mean = _to_length_one(_best(mean_vector(documents), self._terms))
-        return _weighted_sum(_to_length_one(reading.query(row).counts), self._alpha, mean, self._beta)
+        mean = to_length_one(best(mean_vector(documents), self._terms))
+        return _weighted_sum(to_length_one(reading.query(row).counts), self._alpha, mean, self._beta)
 
 
 class RelevanceFeedback:
@@ -190,58 +221,10 @@ def less_lean(relevance: float, lean: float, lambda_: float) -> float:
     return max(0.0, (1 - lambda_) * relevance - lambda_ * lean)
 
 
-def relevance_model(documents: Sequence[Mapping[str, float]], counted: Sequence[float], terms: int) -> Weights:
-    """RM3's feedback: shares of the best terms, each document's shares counted by what the document counts."""
-    parts: dict[str, list[float]] = {}
-    for counts, weight in zip(documents, counted, strict=True):
-        total = sum(counts.values())
-        for term, count in counts.items():
-            parts.setdefault(term, []).append(count / total * weight)
-    # An exact sum: the order of the documents must not decide between equal terms.
-    sums = {term: math.fsum(values) for term, values in parts.items()}
-    return _to_sum_one(_best({term: value for term, value in sums.items() if value > 0}, terms))
-
-
-def mean_vector(documents: Sequence[Mapping[str, float]]) -> Weights:
-    """Rocchio's feedback: the mean of documents brought to length 1."""
-    parts: dict[str, list[float]] = {}
-    for counts in documents:
-        for term, value in _to_length_one(counts).items():
-            parts.setdefault(term, []).append(value)
-    return {term: math.fsum(values) / len(documents) for term, values in parts.items()}
-
-
-class _Usable:
-    """The most frequent usable terms of a passage; equal counts in the order of the alphabet."""
-
-    def __init__(self, reading: Reading, common: float, most: int) -> None:
-        limit = common * reading.statistics.documents
-        known = reading.document_frequency()
-        self._usable = {term for term, n in known.items() if n <= limit and _USABLE.fullmatch(term)}
-        self._most = most
-
-    def __call__(self, bag: Bag) -> Weights:
-        return _best({term: float(n) for term, n in bag.counts.items() if term in self._usable}, self._most)
-
-
 def _share(name: str, **numbers: float) -> None:
     for key, value in numbers.items():
         if not 0 <= value <= 1:
             raise ConfigError(f"{name}: expected {key} from 0 to 1, found {value}")
-
-
-def _best(values: Mapping[str, float], most: int) -> Weights:
-    return {term: values[term] for term in best_first(values)[:most]}
-
-
-def _to_sum_one(values: Mapping[str, float]) -> Weights:
-    total = math.fsum(values.values())
-    return {term: value / total for term, value in values.items()} if total else {}
-
-
-def _to_length_one(values: Mapping[str, float]) -> Weights:
-    length = math.sqrt(math.fsum(value * value for value in values.values()))
-    return {term: value / length for term, value in values.items()} if length else {}
 
 
 def _weighted_sum(one: Weights, a: float, other: Weights, b: float) -> Weights:

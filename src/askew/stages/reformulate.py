@@ -41,7 +41,7 @@ class IndexStatistics:
     def __init__(self, folder: Path) -> None:
         self._index = Index.open(folder)
         self._analyzer = Analyzer(self._index.header["analyzer"])
-        self.documents, self.tokens = len(self._index), int(self._index.header["tokens"])
+        self.documents, self.tokens = self._index.with_text, int(self._index.header["tokens"])
         self._totals = self._index.statistics().totals
 
     def split(self, text: str) -> list[tuple[str, str | None]]:

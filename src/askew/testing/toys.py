@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.feedback import BLANK
 from askew.rankers.bm25.analyze import Analyzer
 
 
@@ -17,7 +18,7 @@ class ToyStatistics:
     def __init__(self, texts: Sequence[str]) -> None:
         self._analyzer = Analyzer()
         terms = [[term for _, term in self.split(text) if term] for text in texts]
-        self.documents, self.tokens = len(texts), sum(map(len, terms))
+        self.documents, self.tokens = sum(1 for text in texts if text.strip(BLANK)), sum(map(len, terms))
         self._frequency = Counter(term for one in terms for term in set(one))
         self._total = Counter(term for one in terms for term in one)
 

@@ -1,17 +1,22 @@
 """Pseudo-relevance feedback as Anserini does it: RM3 and Rocchio.
 
-The first documents of a query lend it their terms. Both take terms of 2 to 20 letters and digits that are in at most a
-tenth of the documents, and at most ``terms`` of each document.
+The top-ranked documents of a query add their terms to it. Both methods take terms of 2 to 20 UTF-16 code units that are
+in at most a tenth of the documents; documents whose text is blank are not counted.
 
-RM3: each document's terms, as shares of the document (L1), count by its score; the best are brought to shares and mixed
-with the query's own: weight = original * query share + (1 - original) * feedback share.
-Rocchio: the mean of the documents' terms (each brought to length 1, L2), the best of it brought to length 1 again:
-weight = alpha * query (length 1) + beta * mean.
+RM3: only terms of the letters a-z and digits, and of each document the ``terms`` most frequent ones. These, as shares
+of their sum (L1), are multiplied by the document's score and added up; the best are brought to shares and mixed with
+the query's own: weight = original * query share + (1 - original) * feedback share.
+Rocchio: terms of any letters, and all of each document. The mean of the documents (each brought to length 1, L2), its
+``terms`` best brought to length 1 again: weight = alpha * query (length 1) + beta * mean.
+
+Weights are rounded to 32-bit floats where Anserini rounds them. In the second search Lucene also rounds the product of
+a weight and an idf to 32 bits, and the search here does not: in one of a hundred lists of 1000, documents whose scores
+differ only in the last place change places (``benchmarks/lucene.py``). For a list shorter than ``documents``, the
+SimpleSearcher of Anserini gives Rocchio no more documents than the list is long; here the list has no such effect.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -20,12 +25,22 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from askew.core.errors import ConfigError
+from askew.core.feedback import (
+    SINGLE,
+    Numbers,
+    Weights,
+    best,
+    has_usable_length,
+    is_common,
+    mean_vector,
+    relevance_model,
+    to_length_one,
+    to_sum_one,
+)
 from askew.core.ranking import Hits
 from askew.rankers.bm25.ranker import Bm25Ranker
 
-_USABLE = re.compile(r"[a-z0-9]{2,20}")
-_MOST_COMMON = 0.1
-Weighted = dict[str, float]
+_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -40,15 +55,19 @@ class Rm3:
         if self.documents < 1 or self.terms < 1 or not 0 <= self.original <= 1:
             raise ConfigError(f"rm3: expected documents and terms of 1 or more and 0 <= original <= 1; found {self}")
 
-    def mix(self, query: Weighted, documents: Sequence[tuple[Weighted, float]]) -> Weighted:
-        """The query with the terms of its first documents, given with their scores."""
-        feedback: Weighted = {}
-        for terms, score in documents:
-            total = sum(terms.values())
-            for term, count in terms.items():
-                feedback[term] = feedback.get(term, 0.0) + count / total * score
-        shares, own = _to_sum_one(_best(feedback, self.terms)), _to_sum_one(query)
-        return _weighted_sum(own, self.original, shares, 1 - self.original)
+    def read(self, usable: Weights) -> Weights:
+        """What counts of a document's usable terms."""
+        return best({term: n for term, n in usable.items() if _LETTERS_AND_DIGITS.fullmatch(term)}, self.terms)
+
+    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
+        """The query with the terms of its top-ranked documents, given with their scores."""
+        own = to_sum_one(query, numbers)
+        model = relevance_model([terms for terms, _ in documents], [s for _, s in documents], self.terms, numbers)
+        original, rounded = numbers.rounded(self.original), numbers.rounded
+        return {
+            term: rounded(rounded(original * own.get(term, 0.0)) + (1 - original) * model.get(term, 0.0))
+            for term in {**own, **model}
+        }
 
 
 @dataclass(frozen=True)
@@ -64,24 +83,30 @@ class Rocchio:
         if self.documents < 1 or self.terms < 1 or min(self.alpha, self.beta) < 0:
             raise ConfigError(f"rocchio: expected documents and terms of 1 or more, alpha and beta >= 0; found {self}")
 
-    def mix(self, query: Weighted, documents: Sequence[tuple[Weighted, float]]) -> Weighted:
-        """The query with the mean of its first documents."""
-        mean: Weighted = {}
-        for terms, _ in documents:
-            for term, value in _to_length_one(terms).items():
-                mean[term] = mean.get(term, 0.0) + value / len(documents)
-        return _weighted_sum(_to_length_one(query), self.alpha, _to_length_one(_best(mean, self.terms)), self.beta)
+    def read(self, usable: Weights) -> Weights:
+        """What counts of a document's usable terms: all of them."""
+        return usable
+
+    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
+        """The query with the mean of its top-ranked documents."""
+        own = to_length_one(query, numbers)
+        mean = to_length_one(best(mean_vector([terms for terms, _ in documents], numbers), self.terms), numbers)
+        alpha, beta, rounded = numbers.rounded(self.alpha), numbers.rounded(self.beta), numbers.rounded
+        return {
+            term: rounded(rounded(alpha * own.get(term, 0.0)) + rounded(beta * mean.get(term, 0.0)))
+            for term in {**own, **mean}
+        }
 
 
-def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> list[Weighted]:
+def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> list[Weights]:
     """Each query as weighted terms; a query that finds nothing keeps its own."""
     first = ranker.search(texts, method.documents)
     expanded = []
     for i, text in enumerate(texts):
-        query: Weighted = {term: float(count) for term, count in Counter(ranker.analyzer.terms(text)).items()}
+        query: Weights = {term: float(count) for term, count in Counter(ranker.analyzer.terms(text)).items()}
         part = slice(int(first.offsets[i]), int(first.offsets[i + 1]))
         found = zip(first.docs[part].tolist(), first.scores[part].tolist(), strict=True)
-        documents = [(terms, score) for doc, score in found if (terms := _usable_terms(ranker, doc, method.terms))]
+        documents = [(method.read(_usable_terms(ranker, doc)), score) for doc, score in found]
         expanded.append(method.mix(query, documents) if documents else query)
     return expanded
 
@@ -91,33 +116,11 @@ def search_with_feedback(ranker: Bm25Ranker, texts: Sequence[str], k: int, metho
     return ranker.search_weighted(expand(ranker, texts, method), k)
 
 
-def _usable_terms(ranker: Bm25Ranker, doc: int, most: int) -> Weighted:
-    """The most frequent usable terms of a document; equal counts in the order of the alphabet."""
+def _usable_terms(ranker: Bm25Ranker, doc: int) -> Weights:
+    """The terms of a document that may be feedback, with how often each appears."""
     index = ranker.index
     numbers, counts = index.document_terms(doc)
-    limit = _MOST_COMMON * len(index)
-    names = index.terms.take(pa.array(numbers)).to_pylist()
-    kept = {
-        name: float(count)
-        for name, number, count in zip(names, numbers.tolist(), counts.tolist(), strict=True)
-        if _USABLE.fullmatch(name) and index.offsets[number + 1] - index.offsets[number] <= limit
-    }
-    return _best(kept, most)
-
-
-def _best(values: Weighted, most: int) -> Weighted:
-    return dict(sorted(values.items(), key=lambda item: (-item[1], item[0]))[:most])
-
-
-def _to_sum_one(values: Weighted) -> Weighted:
-    total = sum(values.values())
-    return {term: value / total for term, value in values.items()} if total else {}
-
-
-def _to_length_one(values: Weighted) -> Weighted:
-    length = math.sqrt(sum(value * value for value in values.values()))
-    return {term: value / length for term, value in values.items()} if length else {}
-
-
-def _weighted_sum(one: Weighted, a: float, other: Weighted, b: float) -> Weighted:
-    return {term: a * one.get(term, 0.0) + b * other.get(term, 0.0) for term in {**one, **other}}
+    rare = ~is_common(index.offsets[numbers + 1] - index.offsets[numbers], index.with_text)
+    names = index.terms.take(pa.array(numbers[rare])).to_pylist()
+    found = zip(names, counts[rare].tolist(), strict=True)
+    return {name: float(count) for name, count in found if has_usable_length(name)}

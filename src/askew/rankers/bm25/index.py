@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
 from askew.core import machine
 from askew.core.errors import StoreError
+from askew.core.feedback import BLANK
 from askew.rankers.bm25.analyze import Analyzer, number_terms
 from askew.rankers.bm25.bounds import Weights, read_weights, write_weights
 from askew.rankers.bm25.weights import Model, Statistics, weigh
@@ -49,9 +51,10 @@ class Builder:
         self.tf: list[Any] = []
         self.sizes: list[Any] = []
         self.lengths: list[Any] = []
+        self.blank = 0
 
-    def add(self, doc_ids: pa.Array, split: tuple[list[str], Any, Any]) -> None:
-        """Add a batch that was split into words."""
+    def add(self, doc_ids: pa.Array, split: tuple[list[str], Any, Any], blank: int = 0) -> None:
+        """Add a batch that was split into words, ``blank`` of its texts being white space only."""
         found = number_terms(split, self.vocabulary)
         starts = np.concatenate([[0], np.cumsum(found.counts)]).astype(np.int64)
         terms, tf, sizes = _count_terms(found.terms, starts)
@@ -60,6 +63,7 @@ class Builder:
         self.tf.append(tf)
         self.sizes.append(sizes)
         self.lengths.append(found.counts)
+        self.blank += blank
 
     def write(self, folder: Path) -> None:
         """Write the index to a new folder; it is there when its header is."""
@@ -91,6 +95,7 @@ class Builder:
         facts = {
             "analyzer": self.analyzer.name, "documents": len(doc_ids), "terms": len(names), "postings": len(docs),
             "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
+            "blank": self.blank,
         }  # fmt: skip
         write_header(folder, "bm25", FORMAT, written, facts)
 
@@ -164,8 +169,8 @@ def build_index(
     """Index batches of (doc_id, text)."""
     builder = Builder(analyzer or Analyzer())
     done = 0
-    for doc_ids, split in _in_order(builder.analyzer, batches, threads or machine.threads()):
-        builder.add(doc_ids, split)
+    for doc_ids, (split, blank) in _in_order(builder.analyzer, batches, threads or machine.threads()):
+        builder.add(doc_ids, split, blank)
         done += len(doc_ids)
         if progress:
             progress(done)
@@ -181,12 +186,19 @@ def _in_order(analyzer: Analyzer, batches: Iterable[pa.Table], threads: int) -> 
             for start in range(0, batch.num_rows, 8192):
                 part = batch.slice(start, 8192)
                 texts = flat(part["text"]).cast(pa.large_string()).fill_null("")
-                waiting.append((flat(part["doc_id"]), pool.submit(analyzer.split, texts)))
+                waiting.append((flat(part["doc_id"]), pool.submit(_split, analyzer, texts)))
                 if len(waiting) > 2 * threads:
                     doc_ids, future = waiting.pop(0)
                     yield doc_ids, future.result()
         for doc_ids, future in waiting:
             yield doc_ids, future.result()
+
+
+def _split(analyzer: Analyzer, texts: pa.Array) -> tuple[tuple[list[str], Any, Any], int]:
+    """The words of texts, and how many texts are blank: only those without a word need a look."""
+    split = analyzer.split(texts)
+    wordless = texts.filter(pa.array(split[2] == 0))
+    return split, int(pc.sum(pc.equal(pc.utf8_trim(wordless, BLANK), "")).as_py() or 0)
 
 
 class Index:
@@ -209,6 +221,14 @@ class Index:
 
     def __len__(self) -> int:
         return int(self.header["documents"])
+
+    @property
+    def with_text(self) -> int:
+        """How many documents Anserini would index: all but those whose text is blank.
+
+        An index made before blank texts were counted takes every document without a term for one.
+        """
+        return len(self) - int(self.header.get("blank", len(self) - self.header["filled"]))
 
     def _map(self, name: str, dtype: Any) -> Any:
         path = self.folder / name

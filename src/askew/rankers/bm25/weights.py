@@ -85,8 +85,8 @@ def weigh(model: Model, facts: Statistics, offsets: Any, docs: Any, tf: Any, out
     """Fill ``out`` with the worth of every posting."""
     lengths = shorten(facts.lengths) if model.lengths == "lucene" else facts.lengths
     if isinstance(model, Qld):
-        share = ((facts.totals + 1.0) / (facts.tokens + 1.0)).astype(np.float32)
-        _weigh_qld(np.float32(model.mu), share, lengths, offsets, docs, tf, out)
+        share = (facts.totals + 1.0) / (facts.tokens + 1.0)
+        _weigh_qld(np.float64(np.float32(model.mu)), share, lengths, offsets, docs, tf, out)
         return
     average = np.float32(max(facts.tokens, 1) / max(facts.documents, 1))
     k1, b = np.float32(model.k1), np.float32(model.b)
@@ -109,6 +109,6 @@ def _weigh_bm25(idf: Any, norms: Any, offsets: Any, docs: Any, tf: Any, out: Any
 def _weigh_qld(mu: Any, share: Any, lengths: Any, offsets: Any, docs: Any, tf: Any, out: Any) -> None:
     for term in prange(len(offsets) - 1):
         for p in range(offsets[term], offsets[term + 1]):
-            gain = np.log(1.0 + np.float64(tf[p]) / np.float64(mu * share[term]))
-            loss = np.log(np.float64(mu) / (np.float64(lengths[docs[p]]) + np.float64(mu)))
+            gain = np.log(1.0 + np.float64(tf[p]) / (mu * share[term]))
+            loss = np.log(mu / (np.float64(lengths[docs[p]]) + mu))
             out[p] = max(np.float32(gain + loss), np.float32(0))

@@ -1,0 +1,107 @@
+"""Weights of terms in relevance feedback, computed as Anserini's RM3 and Rocchio do.
+
+The rankers and the reformulators of these names share these rules. A feedback term has 2 to 20 UTF-16 code units (a
+character outside the Basic Multilingual Plane counts as two) and is in at most a tenth of the documents. Of terms with
+equal weights the one whose code units sort first is taken.
+
+Anserini computes in 32-bit floats and adds the documents up in the order of their ranks, so its rounding decides
+between terms whose weights are almost equal. ``SINGLE`` rounds in the same places. ``EXACT`` does not round, and the
+order of the documents does not change a weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Weights = dict[str, float]
+# What Java's String.trim removes. Anserini leaves out a document of nothing else, and does not count it.
+BLANK = "".join(map(chr, range(0x21)))
+_SHORTEST, _LONGEST = 2, 20
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How a value is rounded, and how values are added up."""
+
+    rounded: Callable[[float], float]
+    total: Callable[[Iterable[float]], float]
+
+
+def to_single(value: float) -> float:
+    """A value rounded to a 32-bit float."""
+    return float(np.float32(value))
+
+
+def _add_in_order(values: Iterable[float]) -> float:
+    total = 0.0
+    for value in values:
+        # A sum of two 32-bit floats, rounded from 64 bits, is their 32-bit sum.
+        total = to_single(total + value)
+    return total
+
+
+EXACT = Numbers(float, math.fsum)
+SINGLE = Numbers(to_single, _add_in_order)
+
+
+def has_usable_length(term: str) -> bool:
+    """Whether a term has 2 to 20 UTF-16 code units, which is how Java measures a string."""
+    return _SHORTEST <= (len(term) if term.isascii() else len(_units(term)) // 2) <= _LONGEST
+
+
+def is_common(frequency: Any, documents: int, share: float = 0.1) -> Any:
+    """Whether a term (or each of an array of terms) is in more than this share of the documents, in 32-bit floats."""
+    return np.asarray(frequency, np.float32) / np.float32(max(documents, 1)) > np.float32(share)
+
+
+def best(values: Mapping[str, float], most: int) -> Weights:
+    """The terms with the highest values, highest first; equal ones in the order of their UTF-16 code units."""
+    return dict(sorted(values.items(), key=lambda item: (-item[1], _units(item[0])))[:most])
+
+
+def to_sum_one(values: Mapping[str, float], numbers: Numbers = EXACT) -> Weights:
+    """Values divided by their sum (L1)."""
+    total = math.fsum(values.values())
+    return {term: numbers.rounded(value / total) for term, value in values.items()} if total else {}
+
+
+def to_length_one(values: Mapping[str, float], numbers: Numbers = EXACT) -> Weights:
+    """Values divided by the length of their vector (L2)."""
+    length = _length(values)
+    return {term: numbers.rounded(value / length) for term, value in values.items()} if length else {}
+
+
+def relevance_model(
+    documents: Sequence[Mapping[str, float]], counted: Sequence[float], terms: int, numbers: Numbers = EXACT
+) -> Weights:
+    """RM3's feedback: shares of the best terms, each document's shares multiplied by what the document counts."""
+    parts: dict[str, list[float]] = {}
+    for counts, weight in zip(documents, counted, strict=True):
+        total = math.fsum(counts.values())
+        for term, count in counts.items():
+            parts.setdefault(term, []).append(numbers.rounded(numbers.rounded(count / total) * weight))
+    sums = {term: numbers.total(values) for term, values in parts.items()}
+    return to_sum_one(best({term: value for term, value in sums.items() if value > 0}, terms), numbers)
+
+
+def mean_vector(documents: Sequence[Mapping[str, float]], numbers: Numbers = EXACT) -> Weights:
+    """Rocchio's feedback: the mean of documents brought to length 1."""
+    parts: dict[str, list[float]] = {}
+    for counts in documents:
+        length = numbers.rounded(_length(counts))
+        for term, count in counts.items():
+            parts.setdefault(term, []).append(numbers.rounded(count / length))
+    return {term: numbers.rounded(numbers.total(values) / len(documents)) for term, values in parts.items()}
+
+
+def _length(values: Mapping[str, float]) -> float:
+    return math.sqrt(math.fsum(value * value for value in values.values()))
+
+
+def _units(term: str) -> bytes:
+    return term.encode("utf-16-be")
