@@ -21,6 +21,7 @@ from askew.selectors.boxes import (
     nothing_improved,
     read_boxes,
 )
+from askew.selectors.pairs import NO_EFFECTIVENESS
 
 RR = {"RR@10": Direction.UP}
 BOXES = ["gold", "platinum", "diamond"]
@@ -83,7 +84,7 @@ def test_a_candidate_in_the_original_words_is_in_the_box_only_as_published():
 def test_a_missing_score_is_counted_or_zero_as_published():
     table = one(a=[math.nan, 0.5], b=[0.5, math.nan])
     pairs = Boxes().select_counted(table, RR)
-    assert pairs.dropped == {"no score": 1, "no score for the original": 1}
+    assert pairs.dropped == {"no score": 1, NO_EFFECTIVENESS: 1}
     assert boxes(table, missing="zero").select("old_RR@10", "new_RR@10", "gold").rows() == [
         (0, 0.5, True),
         (0.5, 0, False),
@@ -165,7 +166,7 @@ def test_agg_counts_what_has_no_value_or_takes_it_for_zero():
     table = one(a=[math.nan, 1, 1], b=[0.5, math.nan, 0.25])
     found = agg_all(table, "RR@10", "bm25")
     assert found.table.select("qid", "order").rows() == [("b", "-1"), ("b", "pred.1")]
-    assert found.dropped == {"no score for the original": 3, "no score": 1}
+    assert found.dropped == {NO_EFFECTIVENESS: 3, "no score": 1}
     zero = agg_all(table, "RR@10", "bm25", missing="zero")
     assert zero.table["bm25.RR@10"].to_list() == [0, 1, 1, 0.5, 0.25, 0]
     assert not zero.dropped

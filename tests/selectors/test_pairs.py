@@ -11,7 +11,7 @@ from selection_toys import DIRECTIONS, MEASURES, TWO, scored, tables
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction
-from askew.selectors.pairs import best_rows, make_pairs
+from askew.selectors.pairs import NO_EFFECTIVENESS, best_rows, make_pairs
 from askew.selectors.settings import find_columns, measure_texts
 
 NAMES = list(TWO)
@@ -81,9 +81,10 @@ def test_a_missing_score_is_counted_and_never_equal(missing):
 
 
 def test_an_original_without_a_score_takes_its_variants_with_it():
-    pairs = make_pairs(scored({"a": [(math.nan, 1.0), (1.0, 1.0)], "b": [(0.5, 1.0), (1.0, 1.0)]}, NAMES), TWO)
+    rows = {"a": [(math.nan, 1.0), (1.0, 1.0)], "b": [(0.5, 1.0), (1.0, 1.0)], "c": [(0.5, math.nan), (1.0, 1.0)]}
+    pairs = make_pairs(scored(rows, NAMES), TWO)
     assert pairs.table["query_id"].to_list() == ["b"]
-    assert pairs.dropped == {"no score for the original": 1}
+    assert pairs.dropped == {NO_EFFECTIVENESS: 1, "no score for the original": 1}
 
 
 def test_a_measure_that_is_only_reported_may_be_missing():

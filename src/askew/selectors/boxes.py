@@ -35,8 +35,8 @@ from askew.core.measure import Direction
 from askew.core.outcome import check_tolerance
 from askew.core.ranking import Floats
 from askew.selectors.pairs import (
+    NO_EFFECTIVENESS,
     UNSCORED,
-    UNSCORED_ORIGINAL,
     Pairs,
     best_rows,
     check_scored,
@@ -101,7 +101,7 @@ def agg_all(
     lost, blank = np.isnan(before)[number], np.isnan(values)
     ranks = np.lexsort((-direction.gain(np.zeros_like(values), values), is_candidate, number))
     kept = ranks[~(lost | blank)[ranks]]
-    counts = {UNSCORED_ORIGINAL: int(lost.sum()), UNSCORED: int((blank & ~lost).sum())}
+    counts = {NO_EFFECTIVENESS: int(lost.sum()), UNSCORED: int((blank & ~lost).sum())}
     return Aggregated(rows[kept], Counter({reason: count for reason, count in counts.items() if count}))
 
 

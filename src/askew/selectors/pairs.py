@@ -30,6 +30,8 @@ ORIGINAL = "original"
 COLUMNS = ("query_id", "variant_id", "text", "method")
 SAME, REPEATED, UNSCORED = "same as the original", "repeated text", "no score"
 UNSCORED_ORIGINAL = "no score for the original"
+# A judged query without any relevant document has no effectiveness, so nothing can be gained or lost on it.
+NO_EFFECTIVENESS = "no effectiveness for the query (no relevant document)"
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def make_pairs(
     old = {name: numbers(originals, name)[query] for name in directions}
     new = {name: numbers(variants, name) for name in directions}
     must = [*effectiveness, *bias] if needed is None else needed
-    reasons = _unscored([old[name] for name in must], [new[name] for name in must], len(variants))
+    reasons = _unscored(old, new, must, effectiveness, len(variants))
     if not keep_same:
         _mark_texts(_words(originals, variants, query), query, reasons)
     kept = np.flatnonzero(reasons == 0)
@@ -147,15 +149,18 @@ def numbers(table: pl.DataFrame, name: str) -> Floats:
 
 
 # The reasons by number; 0 is kept.
-_REASONS = ("", SAME, UNSCORED_ORIGINAL, UNSCORED, REPEATED)
+_REASONS = ("", SAME, UNSCORED_ORIGINAL, UNSCORED, REPEATED, NO_EFFECTIVENESS)
 
 
-def _unscored(old: Sequence[Floats], new: Sequence[Floats], rows: int) -> Any:
+def _unscored(
+    old: Mapping[str, Floats], new: Mapping[str, Floats], needed: Sequence[str], effectiveness: Sequence[str], rows: int
+) -> Any:
     reasons = np.zeros(rows, np.int8)
-    for values in new:
-        reasons[np.isnan(values)] = _REASONS.index(UNSCORED)
-    for values in old:
-        reasons[np.isnan(values)] = _REASONS.index(UNSCORED_ORIGINAL)
+    for name in needed:
+        reasons[np.isnan(new[name])] = _REASONS.index(UNSCORED)
+    for name in sorted(needed, key=lambda one: one in effectiveness):
+        reason = NO_EFFECTIVENESS if name in effectiveness else UNSCORED_ORIGINAL
+        reasons[np.isnan(old[name])] = _REASONS.index(reason)
     return reasons
 
 
