@@ -80,8 +80,8 @@ def test_a_query_without_a_relevant_document_is_in_no_mean_and_in_no_pair(tmp_pa
     demo = demo_files()
     folder = tmp_path / "collection"
     folder.mkdir()
-    for source in (demo.docs, demo.queries):
-        (folder / source.name).write_bytes(source.read_bytes())
+    for name in ("docs.tsv", "queries.tsv"):
+        (folder / name).write_bytes((demo.docs.parent / name).read_bytes())
     lines = demo.qrels.read_text(encoding="utf-8").splitlines()
     empty = {line.split()[0] for line in lines[::5]}
     marked = [" ".join([*line.split()[:3], "0"]) if line.split()[0] in empty else line for line in lines]

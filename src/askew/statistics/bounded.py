@@ -29,8 +29,9 @@ import numpy as np
 
 from askew.core.ranking import Floats
 
-# Beyond so many different values they are rounded to a grid, always toward the bound: never in favor of a claim.
-_GRID = 1 << 16
+# Beyond so many different values, those of one cell of a grid are taken as their mean. The mean of all stays as it is,
+# and a variance of at most (span / 4096)^2 / 4 is lost: far less than the last digit that is ever shown.
+_GRID = 1 << 12
 _NORMAL = NormalDist()
 # The first step of the integral and how many nodes are added at a time; a term or a change this small adds nothing.
 _STEP, _BLOCK, _MOST_BLOCKS, _MOST_HALVINGS = 0.25, 8, 32, 8
@@ -79,7 +80,9 @@ def _counted(distances: Floats, span: float) -> tuple[Floats, Floats]:
     """Distances from a bound, each different one once, and how often it occurs; the bound itself is added once."""
     found, counts = np.unique(np.maximum(distances, 0.0), return_counts=True)
     if len(found) > _GRID:
-        found, counts = np.unique(np.floor(distances / span * _GRID) * (span / _GRID), return_counts=True)
+        cell = np.floor(found / span * _GRID).astype(np.int64)
+        sums, sizes = np.bincount(cell, found * counts), np.bincount(cell, counts)
+        found, counts = sums[sizes > 0] / sizes[sizes > 0], sizes[sizes > 0]
     return np.append(found, 0.0), np.append(counts, 1).astype(np.float64)
 
 
