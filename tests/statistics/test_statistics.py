@@ -14,6 +14,7 @@ from askew.core.measure import Direction
 from askew.statistics import bounded
 from askew.statistics.bounded import BoundedMean, probability_below_zero
 from askew.statistics.intervals import UNBOUNDED, change_interval, mean_test, mean_with_interval
+from askew.statistics.resampling import bca_interval
 from askew.statistics.significance import holm, paired, sign_flip_p, smallest_margin, two_sided_p
 from askew.statistics.studentized import StudentizedMean
 
@@ -325,3 +326,23 @@ def test_holm_never_lowers_a_p_and_keeps_the_order(ps):
 def test_a_test_of_a_mean_is_chosen_by_the_bounds():
     assert isinstance(mean_test(np.ones(2), UNIT), BoundedMean)
     assert isinstance(mean_test(np.ones(2), (0.0, math.inf)), StudentizedMean)
+
+
+def test_the_corrected_bootstrap_of_a_mean_is_near_the_studentized_interval():
+    sample = np.random.default_rng(9).exponential(1.0, 200)
+    value, low, high = bca_interval(lambda weights: weights @ sample / weights.sum(1), len(sample))
+    other = StudentizedMean(sample)
+    assert value == pytest.approx(sample.mean())
+    assert (low, high) == pytest.approx((other.lower(0.025), other.upper(0.025)), abs=0.05)
+
+
+def test_the_corrected_bootstrap_leaves_out_draws_without_a_value_and_knows_a_constant():
+    assert bca_interval(lambda weights: np.full(len(weights), 0.5), 10) == (0.5, 0.5, 0.5)
+    flags = np.array([1.0, 0.0, 0.0])
+
+    def share(weights):
+        total = weights @ flags
+        return np.where(total > 0, total / weights.sum(1), np.nan)
+
+    value, low, high = bca_interval(share, 3)
+    assert value == pytest.approx(1 / 3) and 0 < low <= value <= high <= 1

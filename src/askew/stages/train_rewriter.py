@@ -34,6 +34,7 @@ from askew.publish.splits import SALT, normal
 from askew.reformulators.stemmers.porter import stem
 from askew.reformulators.vectorfiles import read_vectors
 from askew.statistics.intervals import mean_and_interval, mean_with_interval
+from askew.statistics.resampling import bca_interval
 from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
 from askew.trainers.rewriter import PRESETS, RewriterSettings, Taught, fit_rewriter
@@ -48,7 +49,6 @@ _EMPTY = "an empty text"
 _AGG_HEAD = "qid\torder\tquery\t"
 _NEEDED = ("query_id", "original_text", "text")
 KEEP = "the query as it was"
-_RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -271,12 +271,8 @@ def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dic
     counts = bleu_counts(test.targets, written)
     # In an order of their own: that of the lines must not change the draws.
     counts = counts[np.lexsort(counts.T)]
-    draws = np.random.default_rng([seed, len(counts)]).multinomial(
-        len(counts), [1 / len(counts)] * len(counts), _RESAMPLES
-    )
-    low, high = np.quantile(bleu_mean(draws @ counts), [0.025, 0.975])
-    mean = float(bleu_mean(counts.sum(axis=0)))
-    found["bleu_mean"] = {"mean": mean, "low": float(low), "high": float(high), "n": len(counts)}
+    mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), seed)
+    found["bleu_mean"] = {"mean": mean, "low": low, "high": high, "n": len(counts)}
     return found
 
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats, Ints
+from askew.statistics.resampling import bca_interval
 
-RESAMPLES = 2000
 _CHUNK = 4_000_000
 RULES = ("f1", "precision")
 
@@ -106,7 +106,7 @@ def average_precision(
     scores: Scores, labels: Labels, queries: Sequence[str],
     seed: int = 0, level: float = 0.95,
 ) -> AveragePrecision:  # fmt: skip
-    """The area under the curve with a percentile bootstrap interval.
+    """The area under the curve with a corrected bootstrap interval (``askew.statistics.resampling``).
 
     Whole queries are drawn, not pairs: the candidates of one query are alike, and pairs drawn one by one would make
     the interval too narrow. Draws without a positive have no area and are left out.
@@ -114,29 +114,25 @@ def average_precision(
     values, truth = _checked(scores, labels)
     if len(queries) != len(values):
         raise DataError(f"expected a query for each of {len(values)} scores, found {len(queries)}")
-    value = area_under(precision_recall(values, truth))
     names, groups = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
-    areas = _resampled_areas(values, truth, groups, len(names), seed)
-    low, high = np.quantile(areas, [(1 - level) / 2, (1 + level) / 2])
-    return AveragePrecision(value, min(float(low), value), max(float(high), value), len(names))
-
-
-def _resampled_areas(values: Floats, truth: Floats, groups: npt.NDArray[np.intp], queries: int, seed: int) -> Floats:
     order = np.argsort(-values, kind="stable")
     truth, groups, ends = truth[order], groups[order], _ends(values[order])
-    rng = np.random.default_rng([seed, queries])
-    step = max(1, _CHUNK // len(values))
-    parts = []
-    for start in range(0, RESAMPLES, step):
-        size = min(step, RESAMPLES - start)
-        drawn = rng.multinomial(queries, np.full(queries, 1.0 / queries), size=size).astype(np.float64)
-        weights = drawn[:, groups]
-        kept, right = np.cumsum(weights, axis=1)[:, ends], np.cumsum(weights * truth, axis=1)[:, ends]
-        gained = np.diff(right, axis=1, prepend=0.0)
-        total = right[:, -1]
-        area = (gained * right / np.where(kept > 0, kept, 1.0)).sum(axis=1)
-        parts.append(area[total > 0] / total[total > 0])
-    return np.concatenate(parts)
+
+    def area(drawn: Floats) -> Floats:
+        step = max(1, _CHUNK // len(values))
+        parts = [_areas(drawn[at : at + step, groups], truth, ends) for at in range(0, len(drawn), step)]
+        return np.concatenate(parts)
+
+    value, low, high = bca_interval(area, len(names), seed, level)
+    return AveragePrecision(value, low, high, len(names))
+
+
+def _areas(weights: Floats, truth: Floats, ends: npt.NDArray[np.intp]) -> Floats:
+    """The area of each row of weights; NaN where no positive has any."""
+    kept, right = np.cumsum(weights, axis=1)[:, ends], np.cumsum(weights * truth, axis=1)[:, ends]
+    gained, total = np.diff(right, axis=1, prepend=0.0), right[:, -1]
+    area = (gained * right / np.where(kept > 0, kept, 1.0)).sum(axis=1)
+    return np.asarray(np.where(total > 0, area / np.where(total > 0, total, 1.0), np.nan))
 
 
 def choose_threshold(curve: Curve, rule: str = "f1", least_precision: float = 0.9) -> Cut:
