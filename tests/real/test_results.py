@@ -114,7 +114,7 @@ def test_words_and_names_alone_classify_as_recorded(data, recorded):
     estimates = [scores.accuracy, *(scores.f1[name] for name in ("female", "male", "neutral"))]
     told = [[float(number) for number in one] for one in re.findall(r"(0\.\d+) \[(0\.\d+), (0\.\d+)\]", line)[:4]]
     assert [one.value for one in estimates] == pytest.approx([value for value, *_ in told], abs=5e-5)
-    # The recorded ends are of a plain bootstrap with other draws; an end from 2,000 draws has a standard error of 0.0012.
+    # The recorded ends are of a plain bootstrap with other draws; an end of 2,000 draws has a standard error of 0.0012.
     assert [(one.low, one.high) for one in estimates] == [pytest.approx(ends, abs=5e-3) for _, *ends in told]
 
 
