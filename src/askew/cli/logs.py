@@ -269,7 +269,7 @@ def _topics(report: LogReport) -> None:
     )
     for row in report.tables["topic_correlations"].to_dicts():
         if row["one"] == "rate" and row["two"] == "recommended" and row["rho"] is not None:
-            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
+            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])} (H0: no rank correlation), n {row['n']}"
             say(f"Spearman of rate and % recommended: {told}")
 
 
@@ -296,6 +296,7 @@ def _genderedness(report: LogReport) -> None:
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
     title = "genderedness of the query and share of the group added: overall, and topics with p < 0.05"
+    title += " (H0: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 

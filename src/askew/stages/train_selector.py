@@ -62,7 +62,8 @@ CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 _LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
 _CHOICE_LIMITS = (
     *_LIMITS, f"A lean-aware choice counts {LEAN} of the results it chooses from: that measure is input and outcome.",
-    "The oracle has seen the judgements and is no selector; p is of one measure, without correction.",
+    "The oracle has seen the judgements and is no selector; p: null hypothesis: the mean gain is 0; p of no "
+    "loss: the mean loss is at least the margin; both of one measure, without correction.",
 )  # fmt: skip
 
 

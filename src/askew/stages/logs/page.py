@@ -163,7 +163,7 @@ def _topics(report: LogReport) -> list[Markup]:
     return [
         made("topics", "Topics of the original query", t["topics"], parts, note),
         figure(_dots(about, known, "rate", "rate, 1 is average"), about.title),
-        made("topic-correlations", "Spearman's correlation between columns", columns, pairs),
+        made("topic-correlations", "Spearman's correlation between columns", columns, pairs, _NO_CORRELATION),
     ]
 
 
@@ -174,11 +174,15 @@ def _dots(about: About, data: pl.DataFrame, name: str, label: str) -> Markup:
     return dots(about, data["topic"].to_list(), {name: found}, label)
 
 
+_NO_CORRELATION = "p: null hypothesis: there is no rank correlation."
+
+
 def _genderedness(report: LogReport) -> list[Markup]:
     t = report.tables
     if "genderedness" not in t:
         return []
     note = "Positive: people add the group that the query leans to already. Negative: they add the other."
+    note = f"{note} {_NO_CORRELATION}"
     told = "Dots: Spearman's correlation over queries, overall and per topic, with intervals."
     about = About("genderedness", "Genderedness of the query against the group that is added", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
@@ -202,7 +206,8 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     told = f"Points: queries by their number of reformulations and the share of {first}."
     about = About("funnel", "Queries that are not even", told)
     said = (
-        "Queries whose reformulations differ from one half (two-tailed binomial test, p < 0.05) and whose genderedness "
+        "Queries whose reformulations differ from one half (two-tailed binomial test, p < 0.05; null "
+        "hypothesis: a reformulation adds either group equally often) and whose genderedness "
         f"is beyond 0.05; only those that {report.settings['min_users']} users or more typed. Each query is tested by "
         "itself, and its events as if all were of different users: of even queries, one in twenty passes."
     )
