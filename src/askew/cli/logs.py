@@ -269,8 +269,9 @@ def _topics(report: LogReport) -> None:
     )
     for row in report.tables["topic_correlations"].to_dicts():
         if row["one"] == "rate" and row["two"] == "recommended" and row["rho"] is not None:
-            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])} (H0: no rank correlation), n {row['n']}"
+            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
             say(f"Spearman of rate and % recommended: {told}")
+            say("  null hypothesis of p: no rank correlation")
 
 
 def _short(row: dict[str, Any], name: str) -> str:
