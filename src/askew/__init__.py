@@ -1,34 +1,106 @@
-"""askew: measure how search results lean toward a group, and ask again with less lean.
+"""askew: measure demographic bias in search results, and find query reformulations that lean less.
 
-The names below are the public surface; each is imported when it is first used, so that
-``import askew`` stays fast and light.
+The names below are the public interface. Each is imported when it is first used, so that ``import askew`` stays fast
+and light.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from askew.core.version import __version__
 
-_PUBLIC = {
-    "AskewError": "askew.core.errors",
-    "ConfigError": "askew.core.errors",
-    "DataError": "askew.core.errors",
-    "Direction": "askew.core.measure",
-    "Lexicon": "askew.core.lexicon",
-    "Measure": "askew.core.measure",
-    "MissingExtra": "askew.core.errors",
-    "StageError": "askew.core.errors",
-    "StoreError": "askew.core.errors",
-    "UnknownName": "askew.core.errors",
-    "compare": "askew.stages.compare",
-    "measure": "askew.stages.measure",
-}
+if TYPE_CHECKING:
+    from askew.core.errors import (
+        AskewError,
+        ConfigError,
+        DataError,
+        MissingExtra,
+        StageError,
+        StoreError,
+        UnknownName,
+    )
+    from askew.core.groups import Groups
+    from askew.core.lexicon import Lexicon
+    from askew.core.measure import Direction, Measure
+    from askew.corpora.collection import Collection
+    from askew.corpora.runs import Run
+    from askew.measures.names import (
+        AP,
+        ERR,
+        RBP,
+        RR,
+        ARaB,
+        Bpref,
+        FaiRR,
+        Judged,
+        LexiconShare,
+        NFaiRR,
+        P,
+        R,
+        RaB,
+        Rprec,
+        Success,
+        nDCG,
+    )
+    from askew.stages.compare import CompareReport, compare
+    from askew.stages.measure import MeasureReport, measure
 
-__all__ = [  # noqa: PLE0604 - names as strings, sorted
+
+_PLACES = {
+    "askew.core.errors": (
+        "AskewError", "ConfigError", "DataError", "MissingExtra", "StageError", "StoreError", "UnknownName",
+    ),
+    "askew.core.groups": ("Groups",),
+    "askew.core.lexicon": ("Lexicon",),
+    "askew.core.measure": ("Direction", "Measure"),
+    "askew.corpora.collection": ("Collection",),
+    "askew.corpora.runs": ("Run",),
+    "askew.measures.names": (
+        "AP", "ARaB", "Bpref", "ERR", "FaiRR", "Judged", "LexiconShare", "NFaiRR", "P", "R", "RBP", "RR", "RaB",
+        "Rprec", "Success", "nDCG",
+    ),
+    "askew.stages.compare": ("CompareReport", "compare"),
+    "askew.stages.measure": ("MeasureReport", "measure"),
+}  # fmt: skip
+_PUBLIC = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "AP",
+    "ERR",
+    "RBP",
+    "RR",
+    "ARaB",
+    "AskewError",
+    "Bpref",
+    "Collection",
+    "CompareReport",
+    "ConfigError",
+    "DataError",
+    "Direction",
+    "FaiRR",
+    "Groups",
+    "Judged",
+    "Lexicon",
+    "LexiconShare",
+    "Measure",
+    "MeasureReport",
+    "MissingExtra",
+    "NFaiRR",
+    "P",
+    "R",
+    "RaB",
+    "Rprec",
+    "Run",
+    "StageError",
+    "StoreError",
+    "Success",
+    "UnknownName",
     "__version__",
-    *sorted(_PUBLIC),
+    "compare",
+    "measure",
+    "nDCG",
 ]
 
 

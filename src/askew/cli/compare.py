@@ -71,7 +71,7 @@ def command(
     with quiet_programs(), Waiting("counting words") as progress:
         testing = partial(progress, label="comparing")
         report = compare(
-            old, new, docs, test=test, margin=_margin(margin), fail_if=fail_if or (), unpaired=unpaired, seed=seed,
+            old, new, docs=docs, test=test, margin=_margin(margin), fail_if=fail_if or (), unpaired=unpaired, seed=seed,
             qrels=qrels, queries=queries, label=label, background=background, measures=measures, preset=preset,
             lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged, unanswered=unanswered,
             no_relevant=no_relevant, order=order, fields=o.split_fields(fields), run_format=run_format, store=store,

@@ -11,7 +11,6 @@ from typing import Any
 
 import typer
 
-from askew import __version__
 from askew.cli import (
     annotate,
     bench,
@@ -31,6 +30,7 @@ from askew.cli import (
 )
 from askew.cli.render import say
 from askew.core.errors import AskewError
+from askew.core.version import __version__
 
 # Some versions of typer use click, others have a click of their own inside: this is the one that is really raised.
 _CannotRead: Any = typer.BadParameter.__mro__[2]

@@ -52,7 +52,7 @@ def command(
     o.one_form(as_json, as_tsv)
     with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
-            list(runs), docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
+            list(runs), docs=docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
             preset=preset, lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged,
             unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
             run_format=run_format, store=store, progress=progress,

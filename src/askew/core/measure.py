@@ -71,6 +71,24 @@ class Measure:
         cut = "" if self.cutoff is None else f"@{self.cutoff}"
         return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
 
+    @property
+    def text(self) -> str:
+        """As short as it can be written: ``ARaB(tf)@10``. Reading it gives the same measure."""
+        inner = ",".join([*map(_short, self.positional), *(f"{key}={_short(value)}" for key, value in self.params)])
+        cut = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
+
+    def __call__(self, *positional: Value, **params: Value) -> Measure:
+        """The measure with these parameters: ``ARaB("tf", sign="abs")``."""
+        merged = {**dict(self.params), **params}
+        return replace(self, positional=(*self.positional, *positional), params=tuple(sorted(merged.items())))
+
+    def __matmul__(self, cutoff: int) -> Measure:
+        """The measure of the top ``cutoff`` documents: ``nDCG @ 10``."""
+        if isinstance(cutoff, bool) or not isinstance(cutoff, int) or not 1 <= cutoff <= LARGEST:
+            raise ConfigError(f"measure {self.name}: the cutoff must be from 1 to {LARGEST}, found {cutoff!r}")
+        return replace(self, cutoff=cutoff)
+
     def param(self, key: str, default: Value | None = None) -> Value | None:
         """The value of a parameter, or the default."""
         return dict(self.params).get(key, default)
@@ -99,6 +117,12 @@ def split_measures(text: str) -> list[str]:
         what = f"the quote {quote}" if quote else "a bracket"
         raise ConfigError(f"measure {text[start:].strip()!r}: {what} is not closed")
     return [part for part in parts if part]
+
+
+def _short(value: Value) -> str:
+    """A value without quotes where it is read as the same text without them."""
+    bare = isinstance(value, str) and _BARE.fullmatch(value) and not _NUMBER.fullmatch(value)
+    return str(value) if bare and value not in ("True", "False") else _show(value)
 
 
 def _show(value: Value) -> str:

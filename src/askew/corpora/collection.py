@@ -20,7 +20,7 @@ from askew.corpora.irds import irds_documents, irds_judgements, irds_parts, irds
 from askew.corpora.judgements import QrelsFile, read_judgements
 from askew.corpora.layout import Layout, find_layout, folder_and_split
 from askew.corpora.lines import listing
-from askew.corpora.memory import documents_in_memory, held_in_memory
+from askew.corpora.memory import documents_in_memory, held_in_memory, judgements_in_memory, queries_in_memory
 from askew.corpora.queries import read_queries
 
 _IRDS = "irds:"
@@ -46,6 +46,23 @@ class Collection:
     hint: str = field(default="", repr=False)
     titled: bool = field(default=False, repr=False)
     note_on: Callable[[str], str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(
+        cls, source: object, *, queries: object = None, qrels: object = None, fields: Sequence[str] = (),
+        split: str | None = None,
+    ) -> Collection:  # fmt: skip
+        """A collection from "demo", "irds:ID", a folder (ours, BEIR or Hugging Face), a file of documents, or memory.
+
+        In memory documents are ``{id: text}``, a list, or a data frame. ``queries`` (``{id: text}`` or a data frame)
+        and ``qrels`` (``{query: {document: relevance}}`` or a data frame) are added, or replace those it has.
+        """
+        opened = open_collection(source, fields, split)
+        if queries is not None:
+            opened = replace(opened, query_reader=partial(queries_in_memory, queries))
+        if qrels is not None:
+            opened = replace(opened, judgement_reader=partial(judgements_in_memory, qrels))
+        return opened
 
     @property
     def has_queries(self) -> bool:

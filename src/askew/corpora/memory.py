@@ -17,7 +17,8 @@ from askew.core.errors import ConfigError, DataError
 from askew.corpora.documents import as_documents, documents_of, json_document
 from askew.corpora.judgements import QrelsFile, judgements_of
 from askew.corpora.lines import WHITE, shown
-from askew.corpora.runs import RunFile, run_of
+from askew.corpora.queries import queries_of
+from askew.corpora.runs import Run, run_of
 
 # Messages name a file; what is in memory has no better name.
 _HERE = Path("in memory")
@@ -26,7 +27,7 @@ _DOCUMENTS = f"a list of texts, of (id, text) or of dicts, {_TABLES}"
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
-def run_in_memory(run: object, name: str) -> RunFile:
+def run_in_memory(run: object, name: str) -> Run:
     """A run from a data frame, an Arrow table or ``{query: {document: score}}``."""
     what = f"run {name}"
     table = _nested(run, "score", what) if isinstance(run, Mapping) else _as_table(run, what)
@@ -38,6 +39,27 @@ def judgements_in_memory(qrels: object) -> QrelsFile:
     what = f"judgements {_HERE}"
     table = _nested(qrels, "relevance", what) if isinstance(qrels, Mapping) else _as_table(qrels, what)
     return judgements_of(table, _HERE)
+
+
+def queries_in_memory(queries: object) -> pa.Table:
+    """Queries from ``{id: text}``, or from a data frame or Arrow table with query_id, text and perhaps label."""
+    what = f"queries {_HERE}"
+    if isinstance(queries, Mapping):
+        named, texts = list(queries), list(queries.values())
+        labels: list[str | None] = [None] * len(named)
+    else:
+        table = _as_table(queries, what)
+        for name in ("query_id", "text"):
+            if name not in table.column_names:
+                raise DataError(f"{what}: expected a column {name}, found {', '.join(table.column_names)}")
+        named, texts = table["query_id"].to_pylist(), table["text"].to_pylist()
+        labels = table["label"].to_pylist() if "label" in table.column_names else [None] * len(named)
+    for query, text in zip(named, texts, strict=True):
+        if not isinstance(text, str):
+            raise DataError(f"{what}: expected a text for the query {shown(query)}, found {shown(text)}")
+    ids = _ids(named, "query_id", what)
+    nothing: list[str | None] = [None] * len(ids)
+    return queries_of(zip(range(1, len(ids) + 1), ids, texts, labels, nothing, strict=True), _HERE)
 
 
 def documents_in_memory(docs: object, fields: tuple[str, ...] = ()) -> pa.Table:

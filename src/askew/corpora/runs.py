@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -19,8 +19,8 @@ FORMATS = ("auto", "trec", "tsv", "jsonl", "parquet")
 _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
-@dataclass
-class RunFile:
+@dataclass(repr=False)
+class Run:
     """The lines of a run as columns query_id, doc_id, score, line; and what was noticed on reading.
 
     ``all_lines`` are there where ``lines`` lack some: the published bias scripts lose the earlier lines of a query that
@@ -33,13 +33,38 @@ class RunFile:
     may_repeat: bool = False
     all_lines: pl.DataFrame | None = None
 
+    @classmethod
+    def read(cls, path: str | Path, form: str = "auto", name: str | None = None) -> Run:
+        """A run from a TREC, TSV, JSON Lines or Parquet file, gzip or not; it is called as its file unless named."""
+        found = read_run(Path(path), form)
+        return found if name is None else replace(found, name=name)
 
-def read_run(path: Path, form: str = "auto", published: bool = False) -> RunFile:
+    @classmethod
+    def of(cls, data: object, name: str = "run") -> Run:
+        """A run from ``{query: {document: score}}``, a data frame of any library or an Arrow table."""
+        from askew.corpora.memory import run_in_memory
+
+        return run_in_memory(data, name)
+
+    @property
+    def query_ids(self) -> list[str]:
+        """The queries that the run answers, in the order of their first line."""
+        return self.lines["query_id"].unique(maintain_order=True).to_list()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The columns query_id, doc_id and score."""
+        return self.lines.select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, {len(self.query_ids):,} queries, {self.lines.height:,} lines)"
+
+
+def read_run(path: Path, form: str = "auto", published: bool = False) -> Run:
     """Read a run. ``published`` follows the published scripts: see ``docs/measures.md``."""
     check_file(path, "run")
     form = _form(path, form)
     if form == "parquet":
-        run = RunFile(path.name, read_parquet(path))
+        run = Run(path.name, read_parquet(path))
     else:
         text = read_text(path, "run")
         if first_line(text) is None:
@@ -48,7 +73,7 @@ def read_run(path: Path, form: str = "auto", published: bool = False) -> RunFile
             run = _read_published(text, path)
         else:
             lines = read_json(text, path) if form == "jsonl" else read_lines(text, path, form == "trec")
-            run = RunFile(path.name, lines)
+            run = Run(path.name, lines)
     if run.lines.height == 0:
         raise _empty(path)
     if not published:
@@ -64,11 +89,11 @@ def _form(path: Path, form: str) -> str:
     return _ENDINGS.get(suffix_of(path), "lines")
 
 
-def run_of(table: pa.Table, path: Path) -> RunFile:
+def run_of(table: pa.Table, path: Path) -> Run:
     """A run that is a table already, with the same checks; ``path`` is only its name."""
     lines = read_table(table, path)
     _check_repeats(lines, path)
-    return RunFile(path.name, lines)
+    return Run(path.name, lines)
 
 
 def _empty(path: Path) -> DataError:
@@ -77,7 +102,7 @@ def _empty(path: Path) -> DataError:
     )
 
 
-def _read_published(text: str, path: Path) -> RunFile:
+def _read_published(text: str, path: Path) -> Run:
     """As the published scripts read: other lines are ignored; for measures of lean a query that returns starts anew.
 
     They do so in silence; here what is left out is counted and told.
@@ -89,7 +114,7 @@ def _read_published(text: str, path: Path) -> RunFile:
             "published scripts read nothing else; write the run as TREC does, or measure it without a preset"
         )
     kept = _last_blocks(rows)
-    run = RunFile(path.name, _columns(kept, path), may_repeat=True)
+    run = Run(path.name, _columns(kept, path), may_repeat=True)
     if ignored:
         run.notes.append(f"{path.name}: {ignored} lines are not 6 columns; left out as the published scripts do")
     if len(kept) < len(rows):

@@ -15,9 +15,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from askew import __version__
 from askew.core.errors import StoreError
 from askew.core.fingerprint import fingerprint
+from askew.core.version import __version__
 from askew.engine.cut import Shards
 from askew.engine.executor import Executor, InProcess, Shard
 from askew.engine.manifest import Manifest, Part

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from askew import __version__
 from askew.core import errors
 from askew.core.errors import AskewError, StageError
+from askew.core.version import __version__
 from askew.engine.run import step_key
 from askew.engine.shard import Columns, Done, Job, run_shard
 from askew.engine.store import StepWriter

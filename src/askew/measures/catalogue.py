@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
 from askew.measures.borrowed import effectiveness_names
@@ -119,11 +120,13 @@ class Catalogue:
     """Completes measures. ``overrides`` are the command's options; the measure's own text wins over them.
 
     ``lexicons`` are those at hand, by their ids: a measure that names one of them gets it, whatever its file is called.
+    ``groups`` are those that measures count unless their own text says otherwise.
     """
 
     preset: Preset | None = None
     overrides: Mapping[str, Value] = field(default_factory=dict)
     lexicons: dict[str, Lexicon] = field(default_factory=dict)
+    groups: Groups | None = None
 
     def complete(self, texts: Iterable[str]) -> list[Asked]:
         """Each measure with all its parameters."""
@@ -138,7 +141,7 @@ class Catalogue:
         own = _named(measure, family)
         defaults = {key: parameter.default for key, parameter in family.parameters.items()}
         overrides = {key: value for key, value in self.overrides.items() if key in family.parameters}
-        params = {**defaults, **self._from_preset(family), **overrides, **own}
+        params = {**defaults, **self._from_preset(family), **self._from_groups(family), **overrides, **own}
         self._check(text, params, family)
         filled = {key: value for key, value in params.items() if value is not None}
         complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
@@ -153,6 +156,18 @@ class Catalogue:
         if self.preset.published_reading and "reading" in family.parameters:
             found["reading"] = "published"
         return found
+
+    def _from_groups(self, family: MeasureFamily) -> dict[str, Value]:
+        if self.groups is None or "lexicon" not in family.parameters:
+            return {}
+        self.lexicons[self.groups.lexicon.id] = self.groups.lexicon
+        found: dict[str, Value] = {"lexicon": self.groups.lexicon.id, "tokens": self.groups.tokens}
+        if "groups" in family.parameters:
+            way = family.parameters["groups"].default
+            found["groups"] = self.groups.together if way == "all" else self.groups.difference
+        if self.groups.overlap != "all":
+            found["overlap"] = self.groups.overlap
+        return {key: value for key, value in found.items() if key in family.parameters}
 
     def _check(self, text: str, params: Mapping[str, Value | None], family: MeasureFamily) -> None:
         for key, value in params.items():

@@ -8,13 +8,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
 from askew.stages.gate import check_measures, read_conditions, with_margins
+from askew.stages.given import MeasuresLike
 from askew.stages.measure import measure
 from askew.stages.report import MeasureReport, RunScores
+from askew.stages.shown import html_table, text_table, with_interval
 from askew.stages.texts import Progress
 from askew.stages.universe import RunLike, named_runs
 from askew.statistics.intervals import is_bounded
@@ -23,7 +26,7 @@ from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, pair
 Margin: TypeAlias = float | Mapping[str, float] | None
 
 
-@dataclass
+@dataclass(repr=False)
 class CompareReport:
     """One comparison per measure; ``p_holm`` is corrected for the number of measures.
 
@@ -50,6 +53,31 @@ class CompareReport:
             stated |= {f"p_{name}": NULLS[name] for name in ("no_loss", "equivalent")}
         return stated
 
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each measure, with every number of the comparison."""
+        rows = [{"measure": text, **found} for text, found in self.to_dict()["measures"].items()]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_pandas(self) -> Any:
+        """As ``to_polars``, for pandas, which must be installed."""
+        return self.to_polars().to_pandas()
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        head = ["measure", self.old, self.new, "gain [95%]", "p (Holm)", "n"]
+        rows = []
+        for one in self.asked:
+            found, p = self.results[one.text], self.p_holm.get(one.text)
+            gain = with_interval(found.gain, found.low, found.high, "+")
+            shown = "-" if p is None else f"{p:.3f}"
+            rows.append([one.text, f"{found.old:.4f}", f"{found.new:.4f}", gain, shown, str(found.n)])
+        return head, rows
+
+    def __repr__(self) -> str:
+        return f"{text_table(*self._rows())}\np: null hypothesis: {self.nulls['p']}"
+
+    def _repr_html_(self) -> str:
+        return f"{html_table(*self._rows())}<p>p: null hypothesis: {self.nulls['p']}</p>"
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
         measures = {
@@ -69,7 +97,8 @@ class CompareReport:
 def compare(
     old: RunLike,
     new: RunLike,
-    docs: object = None,
+    collection: object = None,
+    measures: MeasuresLike | None = None,
     *,
     test: str = MEAN,
     margin: Margin = None,
@@ -108,7 +137,7 @@ def compare(
         check_measures(conditions, [one.text for one in asked])
         _refuse_unused(asked, margin)
 
-    report = measure(runs, docs, before_scoring=check, **options)
+    report = measure(runs, collection, measures, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results = {}
     for number, asked in enumerate(report.asked):

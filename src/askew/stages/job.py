@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Measure
 from askew.core.ranking import Floats, Rankings
 from askew.corpora.judgements import QrelsFile, read_judgements
 from askew.corpora.memory import judgements_in_memory
 from askew.corpora.queries import read_queries
-from askew.corpora.runs import RunFile
+from askew.corpora.runs import Run
 from askew.measures.catalogue import Asked, Catalogue, Preset
 from askew.measures.common import documents_read, known_to
 from askew.measures.effectiveness import relevance_level
@@ -33,10 +34,11 @@ class Job:
     """One use of ``measure``. Its methods are called in the order in which they stand here."""
 
     def __init__(
-        self, preset: Preset | None, overrides: Mapping[str, Any], lexicons: Mapping[str, Lexicon] | None = None
-    ) -> None:
+        self, preset: Preset | None, overrides: Mapping[str, Any], lexicons: Mapping[str, Lexicon] | None = None,
+        groups: Groups | None = None,
+    ) -> None:  # fmt: skip
         self.preset = preset
-        self.catalogue = Catalogue(preset, overrides, dict(lexicons or {}))
+        self.catalogue = Catalogue(preset, overrides, dict(lexicons or {}), groups)
         self.notes: list[str] = []
 
     def choose_measures(
@@ -115,7 +117,7 @@ class Job:
             if any(asked.measure.param("order") == "score" for asked in self.asked):
                 self.notes += filter(None, [note_on_ranks(run)])
 
-    def _unanswered_by(self, run: RunFile, wanted: Sequence[str] | None) -> list[str]:
+    def _unanswered_by(self, run: Run, wanted: Sequence[str] | None) -> list[str]:
         """The judged queries for which a run has no document, where some measure counts them."""
         counted = [one for one in self.asked if one.measure.param("unanswered") == "zero"]
         if self.qrels is None or not counted:
@@ -156,7 +158,7 @@ class Job:
             report.runs.append(self._score_run(run, lean, self._judged(run, lean, universe, orders)))
         return report
 
-    def _judged(self, run: RunFile, lean: Inputs, universe: Universe, orders: Sequence[str]) -> Inputs | None:
+    def _judged(self, run: Run, lean: Inputs, universe: Universe, orders: Sequence[str]) -> Inputs | None:
         """What measures of effectiveness read: judgements, all lines, and the queries that the run does not answer."""
         if self.qrels is None:
             return None
@@ -195,7 +197,7 @@ class Job:
         self.notes += notes
         return found
 
-    def _score_run(self, run: RunFile, lean: Inputs, judged: Inputs | None) -> RunScores:
+    def _score_run(self, run: Run, lean: Inputs, judged: Inputs | None) -> RunScores:
         """Every measure by query. A query that the run does not answer has no lean."""
         whole = lean if judged is None else judged
         query_ids = next(iter(whole.rankings.values())).query_ids.to_pylist()
@@ -284,7 +286,7 @@ def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | Non
     return [query for query, found in pairs if found == label]
 
 
-def _refuse_other_queries(runs: Sequence[RunFile]) -> None:
+def _refuse_other_queries(runs: Sequence[Run]) -> None:
     """The published script looks every query of the first run up in the others, and crashes."""
     first = runs[0].lines["query_id"].unique(maintain_order=True)
     for run in runs[1:]:

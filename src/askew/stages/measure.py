@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from askew.core.errors import ConfigError, UnknownName
+from askew.core.groups import Groups, GroupsLike
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.ranking import ORDERS
 from askew.corpora.files import check_file
@@ -14,6 +15,7 @@ from askew.measures.catalogue import Asked, find_preset
 from askew.measures.common import MISSING
 from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
 from askew.plugins import registry
+from askew.stages.given import MeasuresLike, as_runs, measure_texts, parts_of
 from askew.stages.job import Job
 from askew.stages.measure_notes import note_on_liwc, note_on_own_backgrounds
 from askew.stages.report import MeasureReport, RunScores
@@ -24,14 +26,16 @@ __all__ = ["MeasureReport", "RunScores", "measure"]
 
 
 def measure(
-    runs: Sequence[RunLike] | Mapping[str, RunLike],
-    docs: object = None,
+    runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike],
+    collection: object = None,
+    measures: MeasuresLike | None = None,
     *,
+    groups: GroupsLike | None = None,
+    docs: object = None,
     qrels: QrelsLike | None = None,
     queries: str | Path | Sequence[str] | None = None,
     label: str | None = None,
     background: RunLike | None = None,
-    measures: str | Sequence[str] | None = None,
     preset: str | None = None,
     lexicon: str | Path | Lexicon | None = None,
     tokens: str | None = None,
@@ -46,11 +50,14 @@ def measure(
     progress: Progress | None = None,
     before_scoring: Callable[[list[Asked]], None] | None = None,
 ) -> MeasureReport:
-    """Score runs for lean and effectiveness.
+    """Score runs for bias (lean) and effectiveness.
 
-    ``runs`` are files, or a mapping of names to files, data frames or ``{query: {document: score}}``.
-    ``docs`` is a file or folder, a mapping of document id to text, or a data frame with doc_id and text; ``qrels`` is
-    a file, a data frame or ``{query: {document: relevance}}``. What is in memory passes the same checks as a file.
+    ``runs`` is one run or several: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping of
+    names to such. ``collection`` is a ``Collection``, or whatever one can be opened from; a file, a mapping of document
+    id to text or a data frame there is documents only. ``docs`` and ``qrels`` (a file, a data frame or ``{query:
+    {document: relevance}}``) are for what it lacks. ``measures`` are texts or objects: ``"RR@10 ARaB(tf)@10"``,
+    ``[nDCG @ 10]``. ``groups`` are those that measures count unless they name a lexicon themselves. What is in memory
+    passes the same checks as a file.
     A judged query that a run does not answer has an effectiveness of 0 and no lean (``unanswered``); one without any
     relevant document is left out of effectiveness (``no_relevant``); each measure has its own n.
     ``before_scoring`` is shown the measures, complete, before anything is read.
@@ -68,12 +75,15 @@ def measure(
         lexicons[found.id], options["lexicon"] = found, found.id
     if fields:
         options["fields"] = "+".join(fields)
-    named = named_runs(runs)
+    docs, qrels = parts_of(collection, docs, qrels)
+    named = named_runs(as_runs(runs))
     for run in named.values():
         if isinstance(run, str | Path):
             check_file(Path(run), "run")
-    job = Job(chosen, options, lexicons)
-    job.choose_measures(measures, docs is not None, qrels is not None, background is not None, tuple(fields))
+    job = Job(chosen, options, lexicons, None if groups is None else Groups.of(groups))
+    job.choose_measures(
+        measure_texts(measures), docs is not None, qrels is not None, background is not None, tuple(fields)
+    )
     if before_scoring is not None:
         before_scoring(job.asked)
     job.read(named, background, qrels, run_format)

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from askew import __version__
 from askew.core.errors import ConfigError, DataError
 from askew.core.outcome import OUTCOMES
+from askew.core.version import __version__
 from askew.engine.run import Outcome
 from askew.engine.store import Store
 from askew.plugins.kinds import Selector

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import polars as pl
+
+from askew.core.errors import ConfigError
+from askew.core.measure import Measure
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
+from askew.stages.shown import html_table, text_table, with_interval
 from askew.statistics.intervals import Mean, interval_method, mean_with_interval
 
 
@@ -21,7 +26,7 @@ class RunScores:
     values: dict[str, Floats]
 
 
-@dataclass
+@dataclass(repr=False)
 class MeasureReport:
     """The answer of ``measure``."""
 
@@ -36,6 +41,50 @@ class MeasureReport:
         if self.mean_digits is None:
             return found
         return replace(found, mean=round(found.mean, self.mean_digits))
+
+    def __getitem__(self, key: tuple[str, str | Measure]) -> Mean:
+        """The mean of a measure over the queries of a run: ``report["bm25.run", "nDCG@10"]``."""
+        name, text = key[0], key[1].text if isinstance(key[1], Measure) else key[1]
+        for run in self.runs:
+            for one in self.asked:
+                if (run.name, one.text) == (name, text):
+                    return self.mean(run, one)
+        known = f"{', '.join(run.name for run in self.runs)}; {', '.join(one.text for one in self.asked)}"
+        raise ConfigError(f"report: there is no {name!r} with {text!r}; there are {known}")
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each run and measure: mean, ends of the 95% interval, n, how the interval was made."""
+        rows = [
+            {"run": run.name, "measure": one.text, **asdict(self.mean(run, one)),
+             "interval": interval_method(one.bounds), "signature": one.signature}
+            for run in self.runs
+            for one in self.asked
+        ]  # fmt: skip
+        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
+
+    def to_pandas(self) -> Any:
+        """As ``to_polars``, for pandas, which must be installed."""
+        return self.to_polars().to_pandas()
+
+    def per_query(self) -> pl.DataFrame:
+        """One row for each run and query, one column for each measure; null where a measure is not defined."""
+        parts = [
+            pl.DataFrame({"run": [run.name] * len(run.query_ids), "query_id": run.query_ids, **run.values})
+            for run in self.runs
+        ]
+        return pl.concat(parts).fill_nan(None)
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        means = [[self.mean(run, one) for one in self.asked] for run in self.runs]
+        cells = [[f"{with_interval(m.mean, m.low, m.high)} n={m.n}" for m in row] for row in means]
+        names = [run.name for run in self.runs]
+        return ["run", *(one.text for one in self.asked)], [[n, *row] for n, row in zip(names, cells, strict=True)]
+
+    def __repr__(self) -> str:
+        return text_table(*self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows())
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """The report as JSON values."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
+from askew.corpora.collection import Collection
 from askew.corpora.documents import bytes_of, read_documents
 from askew.corpora.files import Meter
 from askew.corpora.memory import documents_in_memory
@@ -59,16 +60,22 @@ class DocumentSource:
         """Batches of (doc_id, text)."""
         if isinstance(self.docs, str | Path):
             return read_documents(Path(self.docs), self.fields, self.published, self.meter)
+        if isinstance(self.docs, Collection):
+            return self.docs.documents(self.fields, self.meter)
         return [documents_in_memory(self.docs, self.fields)]
 
     @property
     def size(self) -> int:
         """How many bytes there are to read; 0 for what is in memory."""
+        if isinstance(self.docs, Collection):
+            return self.docs.size
         return bytes_of(Path(self.docs)) if isinstance(self.docs, str | Path) else 0
 
     @property
     def name(self) -> str:
         """How a message names the documents."""
+        if isinstance(self.docs, Collection):
+            return f"documents {self.docs.id}"
         return f"documents {self.docs}" if isinstance(self.docs, str | Path) else "documents in memory"
 
 

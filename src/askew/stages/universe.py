@@ -16,10 +16,10 @@ import pyarrow as pa
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Rankings, order_by_score
 from askew.corpora.memory import run_in_memory
-from askew.corpora.runs import RunFile, read_run
+from askew.corpora.runs import Run, read_run
 from askew.plugins.kinds import Judged
 
-RunLike: TypeAlias = str | Path | RunFile | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
+RunLike: TypeAlias = str | Path | Run | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
 QrelsLike: TypeAlias = str | Path | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, int]]
 
 
@@ -38,7 +38,7 @@ def named_runs(
     for place, run in enumerate(runs):
         if isinstance(run, str | Path):
             name = Path(run).name if files.count(Path(run).name) == 1 else str(run)
-        elif isinstance(run, RunFile):
+        elif isinstance(run, Run):
             name = run.name
         else:
             name = others[place] if others else f"run {place + 1}"
@@ -58,13 +58,13 @@ def _refuse_the_same(runs: Sequence[RunLike]) -> None:
             seen.add(place)
 
 
-def as_run(run: RunLike, name: str, form: str, published: bool) -> RunFile:
+def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:
     """A run from a file, or from what a program has in memory."""
     if isinstance(run, str | Path):
         found = read_run(Path(run), form, published)
         notes = [f"{name}: {note.removeprefix(f'{found.name}: ')}" for note in found.notes]
         return replace(found, name=name, notes=notes)
-    if isinstance(run, RunFile):
+    if isinstance(run, Run):
         return replace(run, name=name)
     return run_in_memory(run, name)
 
@@ -92,11 +92,11 @@ class Universe:
             frame.select("doc_id").join(self._frame, on="doc_id", how="left", maintain_order="left")["doc"].to_numpy()
         )
 
-    def rankings(self, run: RunFile, order: str) -> Rankings:
+    def rankings(self, run: Run, order: str) -> Rankings:
         """The run as rankings, queries in the order of their first line."""
         return self._ranked(run.lines, _queries_of(run), order, run.may_repeat)
 
-    def all_rankings(self, run: RunFile, order: str, unanswered: Sequence[str]) -> Rankings:
+    def all_rankings(self, run: Run, order: str, unanswered: Sequence[str]) -> Rankings:
         """All lines of the run as rankings, queries in the order of ``rankings``, then the unanswered ones."""
         queries = _queries_of(run).to_list()
         lines = run.lines if run.all_lines is None else run.all_lines
@@ -129,11 +129,11 @@ class Universe:
         return Judged(offsets, found["doc"].to_numpy(), found["relevance"].to_numpy().astype(np.int64), counts > 0)
 
 
-def _queries_of(run: RunFile) -> pl.Series:
+def _queries_of(run: Run) -> pl.Series:
     return run.lines["query_id"].unique(maintain_order=True).cast(pl.String)
 
 
-def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
+def only_queries(run: Run, wanted: list[str]) -> Run:
     """The part of a run that belongs to these queries; what the run lacks is noted."""
     present = set(run.lines["query_id"].unique().to_list())
     absent = [query for query in wanted if query not in present]
@@ -149,10 +149,10 @@ def only_queries(run: RunFile, wanted: list[str]) -> RunFile:
     if left:
         notes.append(f"{run.name}: {left} queries of the run were not asked for and are left out")
     whole = None if run.all_lines is None else run.all_lines.filter(pl.col("query_id").is_in(wanted))
-    return RunFile(run.name, kept, notes, run.may_repeat, whole)
+    return Run(run.name, kept, notes, run.may_repeat, whole)
 
 
-def note_on_ranks(run: RunFile) -> str | None:
+def note_on_ranks(run: Run) -> str | None:
     """trec_eval ignores the rank column; where it tells another story than the scores, say so."""
     lines = run.lines
     if lines["rank"].null_count() == lines.height:

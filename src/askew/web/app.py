@@ -10,8 +10,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from askew import __version__
 from askew.core.errors import AskewError
+from askew.core.version import __version__
 from askew.web import api
 from askew.web.guard import Guard
 from askew.web.pages import routes, store_routes

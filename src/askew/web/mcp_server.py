@@ -11,8 +11,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from askew import __version__
 from askew.core.errors import AskewError, DataError
+from askew.core.version import __version__
 from askew.stages.explore.answers import Alternatives, Answer
 from askew.stages.explore.explorer import Explorer
 from askew.stages.explore.opening import Sources, open_sources

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from askew.core.errors import DataError
 from askew.corpora.judgements import QrelsFile, read_judgements
-from askew.corpora.runs import RunFile, read_run
+from askew.corpora.runs import Run, read_run
 from askew.web.problems import Problem
 
 # A small file of these can be a huge one when it is unpacked.
@@ -27,7 +27,7 @@ class Upload:
 
     digest: str
     name: str
-    content: RunFile | QrelsFile
+    content: Run | QrelsFile
     size: int
 
 
@@ -74,7 +74,7 @@ def _upload(name: str, data: bytes, what: str) -> Upload:
     return Upload(digest, shown, _read(shown, data, what), len(data))
 
 
-def _read(shown: str, data: bytes, what: str) -> RunFile | QrelsFile:
+def _read(shown: str, data: bytes, what: str) -> Run | QrelsFile:
     """The readers want a file: it lies under a name of ours in a folder of ours, and only as long as it is read."""
     if data.count(b"\n") > MOST_LINES:
         raise DataError(f"upload: at most {MOST_LINES:,} lines are taken here; askew measure takes any number")

@@ -12,7 +12,7 @@ import polars as pl
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.corpora.judgements import QrelsFile
-from askew.corpora.runs import RunFile
+from askew.corpora.runs import Run
 from askew.measures.catalogue import Asked
 from askew.stages.compare import CompareReport, compare
 from askew.stages.explore.explorer import Explorer
@@ -84,7 +84,7 @@ class Audit:
 
 
 def audit(
-    runs: Mapping[str, RunFile], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = "error",
+    runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = "error",
     unpaired: str = "drop", unanswered: str = "zero",
 ) -> Audit:  # fmt: skip
     """Measure one run or several; of two and more the second is compared with the first."""
@@ -116,7 +116,7 @@ def audit(
 
 
 def _measured(
-    runs: Mapping[str, RunFile], docs: Mapping[str, str] | None, wanted: list[str], options: Mapping[str, Any]
+    runs: Mapping[str, Run], docs: Mapping[str, str] | None, wanted: list[str], options: Mapping[str, Any]
 ) -> tuple[MeasureReport, list[str]]:
     """The report, and which measures were left out because they are not defined for any query of a run."""
     left, notes = list(wanted), list[str]()
@@ -131,7 +131,7 @@ def _measured(
             notes.append(f"left out: {error}")
 
 
-def _documents(runs: Sequence[RunFile]) -> list[str]:
+def _documents(runs: Sequence[Run]) -> list[str]:
     return pl.concat([run.lines["doc_id"] for run in runs]).unique().to_list()
 
 

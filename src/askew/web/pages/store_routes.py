@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.corpora.judgements import QrelsFile
-from askew.corpora.runs import RunFile, read_run
+from askew.corpora.runs import Run, read_run
 from askew.stages.explore.audit import Audit, audit
 from askew.stages.explore.logs import read_log_report
 from askew.stages.explore.opening import Opened
@@ -123,12 +123,12 @@ def _audit(site: Site, opened: Opened, chosen: runs_page.Chosen) -> Page:
     return page
 
 
-def _run(site: Site, opened: Opened, name: str) -> RunFile:
+def _run(site: Site, opened: Opened, name: str) -> Run:
     if name in opened.runs:
         return read_run(opened.runs[name])
     if name.startswith(_UPLOAD):
         found = site.uploads.get(name.removeprefix(_UPLOAD)).content
-        if isinstance(found, RunFile):
+        if isinstance(found, Run):
             return found
     raise ConfigError("there is no such run here: choose one of the list, or upload it again")
 
@@ -142,9 +142,9 @@ def _judgements(site: Site, digest: str) -> QrelsFile | None:
     return found
 
 
-def _renamed(runs: list[RunFile]) -> dict[str, RunFile]:
+def _renamed(runs: list[Run]) -> dict[str, Run]:
     """Two files may have the same name; on a page they need two."""
-    found: dict[str, RunFile] = {}
+    found: dict[str, Run] = {}
     for one in runs:
         name, number = one.name, 2
         while name in found:

@@ -1,0 +1,106 @@
+"""Groups: which words name which group, which of the groups are compared, and how words are matched.
+
+Resolved once from what a user gives, then passed along: nothing further down has groups of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from askew.core.errors import ConfigError, UnknownName
+from askew.core.lexicon import Lexicon, load_lexicon
+
+GroupsLike: TypeAlias = "Groups | Lexicon | str | Path | Mapping[str, Iterable[str]]"
+_PAIR = ("female", "male")
+
+
+class Groups:
+    """The groups of a lexicon, or some of them.
+
+    ``names`` chooses among the groups of the lexicon, in an order: of two, a signed measure is the first minus the
+    second. Without it all groups are taken; the difference is then male minus female where there are both, as
+    published, and of two others the second minus the first. ``tokens`` is the tokenizer, ``overlap`` says whether a
+    term of several groups counts for all of them or for the first.
+    """
+
+    def __init__(
+        self,
+        words: Lexicon | Mapping[str, Iterable[str]],
+        names: Sequence[str] | None = None,
+        *,
+        tokens: str = "word",
+        overlap: str = "all",
+        name: str = "own",
+        language: str = "und",
+    ) -> None:
+        if isinstance(words, Lexicon):
+            self.lexicon = words
+        else:
+            self.lexicon = Lexicon(name, {group: tuple(terms) for group, terms in words.items()}, language=language)
+        self.tokens, self.overlap = tokens, overlap
+        self._ordered = names is not None
+        self.names: tuple[str, ...] = self.lexicon.group_names if names is None else tuple(names)
+        for one in self.names:
+            if one not in self.lexicon.groups:
+                raise UnknownName("group", one, self.lexicon.group_names, f"lexicon {self.lexicon.name}")
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise ConfigError(f"groups: expected one group or more, each once; found {', '.join(self.names) or 'none'}")
+
+    @classmethod
+    def load(cls, source: str | Path, names: Sequence[str] | None = None, *, tokens: str = "word") -> Groups:
+        """The groups of a shipped lexicon by name, or of a ``.toml``, ``.csv``, ``.tsv``, ``.txt`` or ``.dic`` file."""
+        return cls(load_lexicon(source), names, tokens=tokens)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str = "word") -> Groups:
+        """From lines ``term,group``."""
+        return cls.load(_with_ending(path, (".csv", ".tsv", ".txt")), names, tokens=tokens)
+
+    @classmethod
+    def from_dic(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str = "word") -> Groups:
+        """From a LIWC dictionary."""
+        return cls.load(_with_ending(path, (".dic",)), names, tokens=tokens)
+
+    @classmethod
+    def of(cls, given: GroupsLike) -> Groups:
+        """Groups from whatever stands for them: a lexicon by name or file, or words by group."""
+        if isinstance(given, Groups):
+            return given
+        return cls.load(given) if isinstance(given, str | Path) else cls(given)
+
+    @property
+    def difference(self) -> str:
+        """How measures of difference write the groups: ``male-female``, or one group alone.
+
+        "auto" where there are more and none is named: a measure of difference then says which two to choose from.
+        """
+        if self._ordered and len(self.names) <= 2:
+            return "-".join(self.names)
+        if set(self.names) >= set(_PAIR):
+            return "male-female"
+        return "-".join(reversed(self.names)) if len(self.names) <= 2 else "auto"
+
+    @property
+    def together(self) -> str:
+        """How measures of all groups at once write them: ``female+male``."""
+        return "+".join(self.names)
+
+    def __repr__(self) -> str:
+        return f"Groups({self.lexicon.id!r}, {list(self.names)}, tokens={self.tokens!r}, overlap={self.overlap!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Groups) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, ...]:
+        return (self.lexicon.id, self.difference, self.together, self.tokens, self.overlap)
+
+
+def _with_ending(path: str | Path, endings: Sequence[str]) -> Path:
+    if Path(path).suffix.lower() not in endings:
+        raise ConfigError(f"groups {path}: expected a file that ends in {' or '.join(endings)}")
+    return Path(path)
