@@ -92,7 +92,7 @@ class Published:
         self.qrels: dict[str, dict[int, int]] = {}
         self.doc_ids = askew.resources.doc_ids.to_pylist()
         place = {doc: i for i, doc in enumerate(self.doc_ids)}
-        for row in collection.judgements().to_pylist():
+        for row in collection.judgements.to_pylist():
             self.qrels.setdefault(row["query_id"], {})[place[row["doc_id"]]] = row["relevance"]
         self._analyzer = Analyzer()
         terms = self._terms(self.texts)

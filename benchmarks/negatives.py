@@ -66,8 +66,8 @@ def collection(data: Path) -> tuple[Any, Any, Any]:
     for part in PARTS:
         one = open_collection(data / part)
         batches = [pl.DataFrame(pl.from_arrow(batch.select(["doc_id", "text"]))) for batch in one.documents()]
-        queries = pl.DataFrame(pl.from_arrow(one.queries().select(["query_id", "text"])))
-        judged = pl.DataFrame(pl.from_arrow(one.judgements().select(["query_id", "doc_id", "relevance"])))
+        queries = pl.DataFrame(pl.from_arrow(one.queries.select(["query_id", "text"])))
+        judged = pl.DataFrame(pl.from_arrow(one.judgements.select(["query_id", "doc_id", "relevance"])))
         named = [pl.concat(batches), queries, judged]
         tables.append([table.with_columns((f"{part}:" + pl.col("^(doc|query)_id$")).name.keep()) for table in named])
     docs, queries, judged = (pl.concat(list(column)) for column in zip(*tables, strict=True))

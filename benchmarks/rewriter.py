@@ -233,7 +233,7 @@ def _measured(data: Path, ids: list[str], made: dict[str, list[list[str]]], dire
         for name, run in _runs(collection, Path(scratch), ids, made):
             names.append(name)
             runs[str(len(runs))] = run
-    report = askew.measure(runs, str(data / "docs.tsv"), qrels=collection.judgements(), measures=list(MEASURES))
+    report = askew.measure(runs, str(data / "docs.tsv"), qrels=collection.judgements, measures=list(MEASURES))
     directions |= {one.text: one.direction for one in report.asked}
     found: dict[str, dict[str, list[Any]]] = {name: {measure: [] for measure in directions} for name in made}
     for name, run in zip(names, report.runs, strict=True):

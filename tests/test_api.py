@@ -57,14 +57,14 @@ def test_a_collection_can_be_made_of_what_is_in_memory():
     frame = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["what", "who"]})
     for queries in ({"q1": "what", "q2": "who"}, frame, frame.to_arrow()):
         made = Collection.open(DOCS, queries=queries, qrels=QRELS)
-        assert made.queries()["text"].to_pylist() == ["what", "who"]
+        assert made.queries["text"].to_pylist() == ["what", "who"]
         assert made.judged_queries().num_rows == 2
     report = askew.measure(RUN, made, [askew.RR @ 10, ARaB @ 10])
     assert values(report, "RR@10") == [0.5, 1.0]
     with pytest.raises(DataError, match="expected a text for the query 'q1'"):
-        Collection.open(DOCS, queries={"q1": 7}).queries()
+        _ = Collection.open(DOCS, queries={"q1": 7}).queries
     with pytest.raises(DataError, match="expected a column text"):
-        Collection.open(DOCS, queries=pl.DataFrame({"query_id": ["q1"]})).queries()
+        _ = Collection.open(DOCS, queries=pl.DataFrame({"query_id": ["q1"]})).queries
 
 
 def test_groups_may_be_words_a_lexicon_a_name_or_a_file(tmp_path):

@@ -60,13 +60,13 @@ def documents(collection, *fields, **options):
 
 
 def queries(collection):
-    table = collection.queries()
+    table = collection.queries
     assert table.schema == QUERIES
     return [(row["query_id"], row["text"]) for row in table.to_pylist()]
 
 
 def judgements(collection):
-    table = collection.judgements()
+    table = collection.judgements
     assert table.schema == JUDGEMENTS
     return [tuple(row.values()) for row in table.to_pylist()]
 
@@ -225,7 +225,7 @@ def test_two_files_of_queries_matter_only_to_those_who_ask_for_them(tmp_path):
     collection = open_collection(fill(tmp_path, {"docs.tsv": DOCS, "queries.tsv": TOPICS, "queries.jsonl": "{}"}))
     assert documents(collection) == DOC_ROWS
     with pytest.raises(ConfigError, match=r"queries .*: expected one of them, found queries\.jsonl, queries\.tsv"):
-        collection.queries()
+        _ = collection.queries
 
 
 def test_hidden_files_do_not_count(tmp_path):
@@ -292,7 +292,7 @@ def test_a_score_is_a_relevance_only_under_the_names_of_beir(tmp_path):
     run = {"query_id": ["q1"], "doc_id": ["d1"], "score": [1]}
     fill(tmp_path, {"docs.tsv": DOCS, "qrels.parquet": run, "runs/bm25.parquet": run})
     with pytest.raises(DataError, match="expected the columns query_id, doc_id, relevance"):
-        open_collection(tmp_path).judgements()
+        _ = open_collection(tmp_path).judgements
 
 
 # --- a single file --------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_file_is_documents_only(tmp_path):
     assert documents(collection) == DOC_ROWS
     assert (collection.id, collection.files, collection.size) == (str(path), (path,), len(DOCS))
     with pytest.raises(DataError, match="it is one file, of documents only; give a folder"):
-        collection.queries()
+        _ = collection.queries
 
 
 def test_a_single_file_of_beir_keeps_to_its_text_unless_fields_are_named(tmp_path):
@@ -415,7 +415,7 @@ def test_several_splits_without_test_have_to_be_chosen_from_by_those_who_need_ju
     collection = open_collection(beir(tmp_path, "dev", "train"))
     assert (len(documents(collection)), len(queries(collection))) == (2, 2)
     with pytest.raises(ConfigError, match="there are the splits dev, train; name one of them") as caught:
-        collection.judgements()
+        _ = collection.judgements
     one_line(caught)
 
 
@@ -447,7 +447,7 @@ def test_queries_and_judgements_may_have_the_split_in_their_names(tmp_path):
     collection = open_collection(tmp_path, split="dl20")
     assert (queries(collection), judgements(collection)) == ([("q2", "b")], [("q2", "d2", 1)])
     with pytest.raises(ConfigError, match="the splits dl19, dl20"):
-        open_collection(tmp_path).queries()
+        _ = open_collection(tmp_path).queries
 
 
 def test_queries_follow_the_split_of_the_judgements(tmp_path):
@@ -459,7 +459,7 @@ def test_queries_follow_the_split_of_the_judgements(tmp_path):
 def test_queries_of_another_split_are_not_taken_instead(tmp_path):
     fill(tmp_path, {"docs.tsv": DOCS, "queries.train.tsv": "q1\ta\n", "qrels.test.txt": "q2 0 d2 1\n"})
     with pytest.raises(ConfigError, match="unknown split of the queries 'test'"):
-        open_collection(tmp_path).queries()
+        _ = open_collection(tmp_path).queries
 
 
 def test_one_file_of_judgements_serves_every_split_of_the_queries(tmp_path):
@@ -565,7 +565,7 @@ def test_documents_in_memory_come_in_many_shapes(kind):
     assert documents(collection) == documents(collection) == DOC_ROWS
     assert (collection.has_queries, collection.has_judgements) == (False, False)
     with pytest.raises(DataError, match="what is in memory is documents only"):
-        collection.queries()
+        _ = collection.queries
 
 
 @pytest.mark.parametrize("kind", ["pairs", "dicts", "polars", "arrow", "pandas"])
@@ -879,7 +879,7 @@ def test_what_a_dataset_lacks_is_said_with_its_subsets(register, rows_of):
     collection = open_collection(f"irds:{top}")
     assert (collection.has_queries, collection.has_judgements) == (False, False)
     with pytest.raises(DataError, match=f"there are no queries in it; look in its subsets {top}/dev"):
-        collection.queries()
+        _ = collection.queries
     with pytest.raises(DataError, match="there are no documents in it"):
         documents(open_collection(f"irds:{top}/dev"))
 
@@ -946,4 +946,4 @@ def test_a_collection_can_be_made_by_hand():
     made = Collection("mine", lambda fields, meter: iter([]))
     assert (made.has_queries, repr(made)) == (False, "Collection(id='mine', fields=())")
     with pytest.raises(DataError, match=r"^collection mine: there are no judgements in it$"):
-        made.judgements()
+        _ = made.judgements

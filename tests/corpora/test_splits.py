@@ -26,7 +26,7 @@ def fill(folder, judgements, queries=("queries.tsv",)):
 
 
 def grades(collection):
-    return collection.judgements()["relevance"].to_pylist()
+    return collection.judgements["relevance"].to_pylist()
 
 
 SEVERAL = [
@@ -72,7 +72,7 @@ def test_where_no_rule_chooses_the_error_says_how_to_name_one(tmp_path, names):
     collection = open_collection(fill(tmp_path, names))
     assert collection.notes("judgements") == []
     with pytest.raises(ConfigError) as caught:
-        collection.judgements()
+        _ = collection.judgements
     assert str(caught.value) == (
         f"judgements {tmp_path}: there are the splits dl19, dl20; name one of them as the split, as in {tmp_path}@dl19"
     )

@@ -50,7 +50,7 @@ def frame(table):
 def collection(folder):
     one = open_collection(folder)
     docs = pl.concat([frame(batch.select(["doc_id", "text"])) for batch in one.documents()])
-    return docs, frame(one.queries().select(["query_id", "text"])), frame(one.judgements())
+    return docs, frame(one.queries.select(["query_id", "text"])), frame(one.judgements)
 
 
 def neutral(texts):

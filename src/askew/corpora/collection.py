@@ -87,12 +87,14 @@ class Collection:
         """Batches of (doc_id, text), from the start each time. ``meter`` is told how far the files are read."""
         return self.read(_as_fields(fields) or self.fields, meter or Meter())
 
+    @property
     def queries(self) -> pa.Table:
         """All queries, judged or not, as ``read_queries`` gives them."""
         if self.query_reader is None:
             raise self._no("queries")
         return self.query_reader()
 
+    @property
     def judgements(self) -> pa.Table:
         """Columns query_id, doc_id, relevance."""
         return conform(self.qrels_file().lines.to_arrow(), JUDGEMENTS, f"judgements {self.id}")
@@ -105,7 +107,7 @@ class Collection:
 
     def judged_queries(self) -> pa.Table:
         """Only the queries with a judgement, of whatever grade: those that BEIR and TREC average over."""
-        queries, judged = self.queries(), self.judgements()["query_id"].unique()
+        queries, judged = self.queries, self.judgements["query_id"].unique()
         kept = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
         if not kept.num_rows:
             raise DataError(

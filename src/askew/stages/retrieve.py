@@ -57,7 +57,7 @@ def index_documents(
 
 def queries_of(source: str | Path) -> pa.Table:
     """Queries from a file of them, or those of a collection: a folder, irds:ID, or demo."""
-    return read_queries(Path(source)) if _is_file(source) else open_collection(source).queries()
+    return read_queries(Path(source)) if _is_file(source) else open_collection(source).queries
 
 
 def queries_notes(source: str | Path) -> list[str]:

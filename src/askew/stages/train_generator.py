@@ -95,7 +95,7 @@ def train_generator(
 
 def read_judged(collection: Collection) -> tuple[Judged, Counter[str]]:
     """The relevant passages of each query, each pair once; and what has no text, counted."""
-    queries, qrels = collection.queries(), collection.judgements()
+    queries, qrels = collection.queries, collection.judgements
     relevant = qrels.filter(pc.greater(qrels["relevance"], 0))
     relevant = relevant.group_by(["query_id", "doc_id"], use_threads=False).aggregate([])
     left_out: Counter[str] = Counter()

@@ -85,7 +85,7 @@ def _told(progress: Progress | None, label: str) -> Callable[[int, int], None]:
 
 def _queries(collection: Collection, wanted: str | Path | None, notes: list[str]) -> pa.Table:
     """The judged queries, or those of them that a file names; who is left out is counted."""
-    every = collection.queries()
+    every = collection.queries
     judged = collection.judged_queries()
     notes += collection.notes("queries", "judgements")
     if judged.num_rows < every.num_rows:

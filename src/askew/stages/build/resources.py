@@ -76,12 +76,12 @@ class Resources:
     @cached_property
     def queries(self) -> Rows:
         """All queries."""
-        return Rows(self.collection.queries())
+        return Rows(self.collection.queries)
 
     @cached_property
     def judgements(self) -> Rows:
         """All judgements."""
-        return Rows(self.collection.judgements())
+        return Rows(self.collection.judgements)
 
     def index_key(self, ranker: str, settings: dict[str, Any]) -> str:
         """Names an index of the documents for a ranker."""

@@ -36,7 +36,7 @@ def known_of(collection: Collection) -> Known:
     """What a collection knows; without queries or judgements it knows less, and that is no error."""
     if not collection.has_queries:
         return Known()
-    table = collection.queries()
+    table = collection.queries
     texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
     ids: dict[str, str] = {}
     for query_id, text in texts.items():
@@ -45,7 +45,7 @@ def known_of(collection: Collection) -> Known:
 
 
 def _grades(collection: Collection) -> dict[str, dict[str, int]]:
-    table = collection.judgements()
+    table = collection.judgements
     relevance = table["relevance"].to_numpy().astype(np.int64).tolist()
     found: dict[str, dict[str, int]] = {}
     for query, doc, grade in zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), relevance, strict=True):
