@@ -131,6 +131,39 @@ def test_a_run_can_be_read_named_and_looked_at(tmp_path):
     assert askew.measure(run, "demo", "RR@10").runs[0].name == "mine"
 
 
+def test_a_ranker_indexes_a_collection_and_searches_it(tmp_path):
+    demo = Collection.open("demo")
+    bm25 = askew.Ranker("bm25").index(demo)
+    run = bm25.search(demo.queries, k=100)
+    assert len(run.query_ids) == 96
+    expected = askew.measure(demo_files().runs[0], demo, "nDCG@10").runs[0].values["nDCG@10"]
+    assert askew.measure(run, demo, "nDCG@10").runs[0].values["nDCG@10"] == pytest.approx(expected, abs=1e-6)
+    kept = askew.Ranker("qld").index(demo, tmp_path / "index")
+    again = askew.Ranker.open(tmp_path / "index", "qld")
+    assert again.search({"q": "nurse"}, k=3).to_polars().equals(kept.search(["nurse"], k=3).to_polars().with_columns(
+        query_id=pl.lit("q")))  # fmt: skip
+    assert askew.Ranker.open(tmp_path / "index").name == "bm25"
+    with pytest.raises(ConfigError, match="there is no index yet"):
+        askew.Ranker("bm25").search(["nurse"])
+
+
+def test_queries_that_find_nothing_are_noted():
+    run = askew.Ranker("bm25").index(DOCS).search({"q1": "girls", "q2": "zebra"}, k=1)
+    assert run.query_ids == ["q1"] and run.notes == ["1 of 2 queries find nothing"]
+
+
+def test_a_reformulator_makes_candidates_with_a_ranker_or_without():
+    alone = askew.Reformulator("reduce")
+    made = alone.reformulate({"q": "how to become a nurse in a large hospital"})
+    assert made.columns[:4] == ["query_id", "variant_id", "text", "method"] and made.height == alone.tally.kept > 0
+    reading = askew.Reformulator("extract", count=2)
+    with pytest.raises(ConfigError, match=r"give ranker=Ranker"):
+        reading.reformulate(["nurse"])
+    demo = Collection.open("demo")
+    found = reading.reformulate({"q": "how to become a nurse"}, askew.Ranker("bm25").index(demo))
+    assert 0 < found.height <= 2
+
+
 RIGHT = """
 import askew
 from askew import ARaB, NFaiRR, RR, nDCG
@@ -143,6 +176,9 @@ mean: float = report["bm25.run", "nDCG@10"].mean
 report.per_query().columns
 found = askew.compare(run, "other.run", c, [RR @ 10, NFaiRR @ 10], margin=0.01)
 p: float | None = found.results["RR@10"].p
+bm25 = askew.Ranker("bm25").index(c)
+other: askew.Run = bm25.search(c.queries, k=100)
+askew.Reformulator("extract").reformulate(c.queries, bm25)
 """
 WRONG = {
     'askew.measure("a.run", "demo", mesures="RR@10")': "mesures",

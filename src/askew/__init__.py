@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from askew.stages.compare import CompareReport, compare
     from askew.stages.measure import MeasureReport, measure
+    from askew.stages.searching import Ranker, Reformulator
 
 
 _PLACES = {
@@ -63,6 +64,7 @@ _PLACES = {
     ),
     "askew.stages.compare": ("CompareReport", "compare"),
     "askew.stages.measure": ("MeasureReport", "measure"),
+    "askew.stages.searching": ("Ranker", "Reformulator"),
 }  # fmt: skip
 _PUBLIC = {name: module for module, names in _PLACES.items() for name in names}
 
@@ -91,6 +93,8 @@ __all__ = [
     "P",
     "R",
     "RaB",
+    "Ranker",
+    "Reformulator",
     "Rprec",
     "Run",
     "StageError",

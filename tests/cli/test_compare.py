@@ -16,6 +16,7 @@ KEYS = [
     "p_equivalent_holm", "signature",
 ]  # fmt: skip
 DEMO = demo_files()
+NOT_RULED_OUT = "nDCG@10 may lose 0.01: not ruled out, p = 0.381 (H0: the mean loss is 0.01 or more; Holm)"
 COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrels {DEMO.qrels}"
 
 
@@ -87,8 +88,8 @@ def test_a_margin_is_for_measures_of_effectiveness_and_adds_two_tests(askew):
 
 def test_a_margin_can_be_given_for_each_measure(askew):
     measures = "'RR@10 AP@10 ARaB(bool)@10'"
-    report = askew(f"compare old.run new.run {ALL} --measures {measures} --margin 'RR@10=0.1 ARaB(bool)@10=1' --json")
-    assert [row["margin"] for row in report.json["measures"].values()] == [0.1, None, 1.0]
+    report = askew(f"compare old.run new.run {ALL} --measures {measures} --margin 'RR@10=0.1 ARaB(bool)@10=0.9' --json")
+    assert [row["margin"] for row in report.json["measures"].values()] == [0.1, None, 0.9]
 
 
 def test_a_margin_can_be_given_for_a_measure_with_blanks_in_its_text(askew):
@@ -150,13 +151,33 @@ def test_a_gate_can_ask_that_a_loss_is_ruled_out(askew):
     command = ["compare", str(DEMO.runs[0]), "copy.run", "--qrels", str(DEMO.qrels), "--measures", "nDCG@10", "--json"]
     assert askew([*command, "--fail-if", "nDCG@10 loses 0.01"]).code == 0
     failed = askew([*command, "--fail-if", "nDCG@10 may lose 0.01"])
-    assert (failed.code, failed.err) == (1, "askew: failed: nDCG@10 may lose 0.01: not ruled out, p = 0.381\n")
-    assert json.loads(failed.out)["failures"] == ["nDCG@10 may lose 0.01: not ruled out, p = 0.381"]
+    assert (failed.code, failed.err) == (1, f"askew: failed: {NOT_RULED_OUT}\n")
+    assert json.loads(failed.out)["failures"] == [NOT_RULED_OUT]
     assert askew([*command, "--fail-if", "nDCG@10 may lose 0.05"]).code == 0
 
 
+def test_two_amounts_that_one_measure_may_lose_are_refused(askew):
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "nDCG@10"]
+    for amounts in (("0.01", "0.9"), ("0.9", "0.01")):
+        conditions = [word for amount in amounts for word in ("--fail-if", f"nDCG@10 may lose {amount}")]
+        askew([*command, *conditions]).refused(2, "give the smaller one")
+
+
+def test_a_gate_on_lean_fails_where_queries_have_no_value_in_both_runs(askew, files):
+    files.run("new.run", {"q1": ["d1"]})
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10 ARaB(bool)@10"]
+    failed = askew([*command, "--fail-if", "ARaB(bool)@10 loses 5e-1"])
+    assert failed.code == 1 and "ARaB(bool)@10 has no value in both runs for 1 of 2 queries" in failed.err
+
+
+def test_a_margin_beyond_what_can_be_lost_is_refused(askew):
+    command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "nDCG@10", "--margin", "2"]
+    askew(command).refused(2, "cannot lose more than 1")
+
+
 @pytest.mark.parametrize(
-    "condition", ["nDCG@10", "nDCG@10 loses", "nDCG@10 loses -1", "nDCG@10 wins 1", "AP@10 loses 1"]
+    "condition",
+    ["nDCG@10 loses \u0661", "nDCG@10", "nDCG@10 loses", "nDCG@10 loses -1", "nDCG@10 wins 1", "AP@10 loses 1"],
 )
 def test_a_condition_that_cannot_be_read_is_refused(askew, condition):
     command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "nDCG@10", "--fail-if", condition]
@@ -295,11 +316,11 @@ def test_the_table_says_what_a_gain_is_of_a_measure_that_is_best_at_zero(askew):
     command = f"compare old.run new.run {ALL} --measures"
     signed = " ".join(askew(f"{command} 'RR@10 RaB(tc)@2'").table.split())
     sentence = (
-        "of a measure that is best at zero the gain is how much nearer to zero queries come on average, "
-        "and its change is left out, for signed means can cancel"
+        "measures that are best at 0: gain is the mean decrease of the distance from 0; no change in percent, because "
+        "signed values cancel in a mean"
     )
     assert sentence in signed
-    assert "best at zero" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table
+    assert "best at 0" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table
 
 
 def test_what_a_preset_changes_stands_below_the_table_of_a_comparison(askew):

@@ -211,7 +211,7 @@ def test_queries_restrict_the_run_and_what_is_left_out_is_told(askew, files):
     files.text("queries.tsv", "q2\tsecond\nq9\tnot in the run\n")
     result = askew(f"measure old.run {ALL} --queries queries.tsv --measures RR@10 --json --per-query")
     assert list(result.json["runs"][0]["per_query"]) == ["q2"]
-    assert "'q9'" in result.err and "1 queries of the run were not asked for" in result.err
+    assert "'q9'" in result.err and "1 queries of the run are not among the requested ones" in result.err
 
 
 def test_a_label_chooses_among_annotated_queries(askew, files):
@@ -258,7 +258,7 @@ def test_a_query_without_judgements_is_treated_as_asked_and_told(askew, files, p
     result = askew(f"measure old.run --qrels qrels.txt --measures RR@10 --unjudged {policy} --json")
     found = result.json["runs"][0]["measures"]["RR@10"]
     assert (found["mean"], found["n"]) == (mean, n)
-    assert "1 of 2 queries have no judgement" in result.err
+    assert "1 of 2 queries of the run have no judgement" in result.err
 
 
 def test_a_query_left_out_is_not_among_the_values_of_each_query(askew, files):
@@ -456,7 +456,8 @@ def test_a_judged_query_that_the_run_lacks_has_effectiveness_zero_and_no_lean(as
     assert (found["measures"]["RR@10"]["n"], found["measures"]["ARaB@2"]["n"]) == (3, 2)
     assert found["per_query"]["q8"] == {"RR@10": 0.0}
     other = askew(f"{command} 'RR@10 ARaB@2' --unanswered absent")
-    assert (other.json["runs"][0]["measures"]["RR@10"]["n"], other.err) == (2, "")
+    assert other.json["runs"][0]["measures"]["RR@10"]["n"] == 2
+    assert "1 of 3 judged queries, such as 'q8': left out (--unanswered zero: their effectiveness is 0)" in other.err
     assert askew(f"{command} ARaB@2").err == ""
 
 
@@ -472,7 +473,30 @@ def test_a_query_without_any_relevant_document_is_left_out_of_effectiveness_and_
         "(--no-relevant zero: counted as 0)\n"
     )
     zero = askew(f"{command} --no-relevant zero")
-    assert (zero.json["runs"][0]["measures"]["RR@10"]["n"], zero.err) == (2, "")
+    assert zero.json["runs"][0]["measures"]["RR@10"]["n"] == 2
+    assert "1 of 2 judged queries have no relevant document and count as 0 in RR@10, nDCG@10" in zero.err
+
+
+def test_queries_of_the_run_without_judgement_are_told_once_and_counted_among_those_of_the_run(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
+    told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json").err
+    assert "old.run: 1 of 2 queries of the run have no judgement: left out of effectiveness" in told
+    assert "is not defined" not in told
+
+
+def test_judged_documents_of_a_run_that_misses_a_query_are_measured(askew, files):
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\nq8 0 d1 1\n")
+    found = askew("measure old.run --qrels qrels.txt --measures Judged@10 --json").json["runs"][0]["measures"]
+    assert found["Judged@10"]["n"] == 3
+
+
+def test_a_rounded_value_may_lie_past_its_bound(askew, files):
+    files.text("docs.tsv", "".join(f"d{i}\tplain text\n" for i in range(20)))
+    files.run("old.run", {"q1": [f"d{i}" for i in range(20)], "q2": ["d1"]})
+    files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\n")
+    found = askew("measure old.run --docs docs.tsv --qrels qrels.txt --preset refairmulate2025 --json --per-query").json
+    assert found["runs"][0]["per_query"]["q1"]["FaiRR@10"] == 4.5436
+    assert found["runs"][0]["measures"]["FaiRR@10"]["interval"] == "bounded"
 
 
 def test_the_level_of_relevance_decides_which_queries_have_a_relevant_document(askew, files):

@@ -16,10 +16,11 @@ from askew.core.measure import Direction, split_measures
 if TYPE_CHECKING:
     from askew.measures.catalogue import Asked
     from askew.stages.compare import CompareReport
+    from askew.statistics.significance import Paired
 
 _BEST_AT_ZERO = (
-    "of a measure that is best at zero the gain is how much nearer to zero queries come on average, "
-    "and its change is left out, for signed means can cancel"
+    "measures that are best at 0: gain is the mean decrease of the distance from 0; no change in percent, because "
+    "signed values cancel in a mean"
 )
 
 
@@ -58,7 +59,7 @@ def command(
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Compare two runs query by query: gains, intervals, Holm-corrected tests, effect size, helped and hurt.
+    """Compare two runs query by query: gains, intervals, Holm-corrected tests, effect size, improved and worsened.
 
     A gain is positive where the new run is better: higher for effectiveness and neutrality, nearer to zero
     for lean. With --margin there is also a test that nothing is lost beyond it.
@@ -106,9 +107,11 @@ def _margin(text: str | None) -> float | dict[str, float] | None:
 
 
 def _print_tsv(report: CompareReport) -> None:
-    from askew.cli.render import say_tsv
+    from askew.cli.render import say, say_tsv
     from askew.statistics.significance import Paired
 
+    for name, null in report.nulls.items():
+        say(f"note: {name}: null hypothesis: {null}", err=True)
     names = [field.name for field in fields_of(Paired)]
     names += ["p_holm", "p_no_loss_holm", "p_equivalent_holm"]
     say_tsv("measure", *names, "signature")
@@ -120,6 +123,7 @@ def _print_tsv(report: CompareReport) -> None:
 def _print_table(report: CompareReport, preset: str | None) -> None:
     from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
     from askew.cli.render import number, p_value, print_tables, say
+    from askew.statistics.intervals import STUDENTIZED
 
     texts = [a.text for a in report.asked]
     rows = [report.results[text] for text in texts]
@@ -127,7 +131,7 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         ("old", [number(r.old) for r in rows]),
         ("new", [number(r.new) for r in rows]),
         ("change", [_change(a, report.results[a.text].relative) for a in report.asked]),
-        ("gain [95%]", [f"{r.gain:+.4f}\n[{_signed(r.low)}, {_signed(r.high)}]" for r in rows]),
+        ("gain [95%]", [f"{r.gain:+.4f}\n{_interval(r)}" for r in rows]),
         ("p (Holm)", [p_value(report.p_holm.get(text)) for text in texts]),
         ("d_z", [number(r.d_z, 2) for r in rows]),
         ("queries improved/\nworsened/unchanged", [f"{r.improved}/{r.worsened}/{r.unchanged}" for r in rows]),
@@ -140,7 +144,9 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     tests = f"Holm over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else "one test"
     say_wrapped(f"p: null hypothesis: {report.nulls['p']}; {tests}")
     say_wrapped("d_z: mean gain / standard deviation of the gains")
-    say_intervals(report.asked)
+    say_intervals([text for text in texts if report.results[text].method == STUDENTIZED])
+    if any(r.low is None for r in rows):
+        say_wrapped("-: no interval: all gains are equal, so their spread is not known")
     say_what_changed(report.asked, preset)
     say("")
     _print_reach(report)
@@ -149,8 +155,8 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         _print_no_loss(report)
 
 
-def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.3f}"
+def _interval(found: Paired) -> str:
+    return "-" if found.low is None else f"[{found.low:+.3f}, {found.high:+.3f}]"
 
 
 def _print_reach(report: CompareReport) -> None:
@@ -165,12 +171,12 @@ def _print_reach(report: CompareReport) -> None:
         ("loss not\nruled out", [number(r.not_ruled_out) for r in rows]),
         ("detectable\ngain", [number(r.detectable) for r in rows]),
     ]
-    print_tables("what these queries can show", "measure", texts, columns)
-    say_wrapped(
-        "smallest margin: the smallest loss that so many queries can rule out (95%), were all results unchanged; "
-        "loss not ruled out: the largest that these results leave open; detectable gain: found significant in 4 of 5 "
-        "samples like this one; -: the measure has no bounds, no loss can be ruled out"
-    )
+    print_tables("sensitivity at this number of queries", "measure", texts, columns)
+    say_wrapped("smallest margin: the smallest mean loss that n queries can rule out (95%) if no result changes")
+    say_wrapped("loss not ruled out: upper 95% limit of the mean loss")
+    say_wrapped("detectable gain: the smallest true mean gain with an 80% chance of p < 0.05")
+    if any(r.smallest_margin is None for r in rows):
+        say_wrapped("-: the measure has no bounds, so no loss can be ruled out")
 
 
 def _change(asked: Asked, relative: float | None) -> str:

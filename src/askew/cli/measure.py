@@ -15,6 +15,7 @@ from askew.cli import options as o
 if TYPE_CHECKING:
     from askew.measures.catalogue import Asked
     from askew.stages.measure import MeasureReport
+    from askew.statistics.intervals import Mean
 
 
 def command(
@@ -102,29 +103,32 @@ def _print_tsv(report: MeasureReport, per_query: bool) -> None:
 
 def _print_table(report: MeasureReport) -> None:
     from askew.cli.render import number, print_tables, safe
+    from askew.statistics.intervals import STUDENTIZED
 
     columns = []
     for asked in report.asked:
         means = [report.mean(run, asked) for run in report.runs]
         sizes = {m.n for m in means}
         heading = safe(asked.text) + (f"\nn={means[0].n}" if len(sizes) == 1 else "")
-        cells = [
-            f"{number(m.mean)}\n[{number(m.low, 3)}, {number(m.high, 3)}]" + ("" if len(sizes) == 1 else f"\nn={m.n}")
-            for m in means
-        ]
+        cells = [f"{number(m.mean)}\n{_ends(m)}" + ("" if len(sizes) == 1 else f"\nn={m.n}") for m in means]
         columns.append((heading, cells))
     print_tables("mean over queries [95% interval]", "run", [run.name for run in report.runs], columns)
-    say_intervals(report.asked)
+    say_intervals(
+        [one.text for one in report.asked if STUDENTIZED in {report.mean(r, one).method for r in report.runs}]
+    )
 
 
-def say_intervals(asked: Sequence[Asked]) -> None:
+def _ends(mean: Mean) -> str:
+    from askew.cli.render import number
+
+    return "-" if mean.low is None else f"[{number(mean.low, 3)}, {number(mean.high, 3)}]"
+
+
+def say_intervals(studentized: Sequence[str]) -> None:
     """Below a table: which intervals are approximate."""
-    from askew.statistics.intervals import is_bounded
-
-    loose = [one.text for one in asked if not is_bounded(one.bounds)]
-    if loose:
+    if studentized:
         say_wrapped(
-            f"{', '.join(loose)}: no bounds, so the interval is studentized and approximate (docs/statistics.md)"
+            f"{', '.join(studentized)}: no bounds, so the interval is studentized and approximate (docs/statistics.md)"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -45,6 +46,10 @@ class Run:
         from askew.corpora.memory import run_in_memory
 
         return run_in_memory(data, name)
+
+    def noted(self, notes: Sequence[str]) -> Run:
+        """The same run with more notes on how it came about."""
+        return replace(self, notes=[*self.notes, *notes])
 
     @property
     def query_ids(self) -> list[str]:

@@ -208,9 +208,10 @@ def _qrels(own: Measure, rankings: Rankings, judged: Judged) -> dict[str, dict[s
 
 
 def _run(rankings: Rankings) -> dict[str, dict[str, float]]:
-    """Scores that say the rank: no ties are left for anybody to break."""
+    """Scores that say the rank: no ties are left for anybody to break. Queries without a document are left out."""
     docs, edges = [str(doc) for doc in rankings.docs.tolist()], rankings.offsets.tolist()
     return {
         str(row + 1): {doc: float(-rank) for rank, doc in enumerate(docs[edges[row] : edges[row + 1]])}
         for row in range(len(rankings))
+        if edges[row] < edges[row + 1]
     }

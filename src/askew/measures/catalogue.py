@@ -106,8 +106,12 @@ class Asked:
     @property
     def bounds(self) -> Bounds:
         """The lowest and the highest value that a query can have; infinite where the family states none."""
-        found: Bounds = self.family.bounds(self.measure) if hasattr(self.family, "bounds") else UNBOUNDED
-        return found
+        low, high = self.family.bounds(self.measure) if hasattr(self.family, "bounds") else UNBOUNDED
+        digits = self.measure.param("digits")
+        if not isinstance(digits, int):
+            return low, high
+        # Rounding may carry a value past the bound itself.
+        return min(low, round(low, digits)), max(high, round(high, digits))
 
     def check(self) -> None:
         """Raise ConfigError where the measure can never be computed here, whatever the data."""

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Direction
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
 from askew.stages.gate import check_measures, read_conditions, with_margins
@@ -20,7 +21,7 @@ from askew.stages.report import MeasureReport, RunScores
 from askew.stages.shown import html_table, text_table, with_interval
 from askew.stages.texts import Progress
 from askew.stages.universe import RunLike, named_runs
-from askew.statistics.intervals import is_bounded
+from askew.statistics.intervals import gain_bounds, is_bounded
 from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, paired
 
 Margin: TypeAlias = float | Mapping[str, float] | None
@@ -139,7 +140,8 @@ def compare(
 
     report = measure(runs, collection, measures, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
-    results = {}
+    results: dict[str, Paired] = {}
+    missing: dict[str, int] = {}
     for number, asked in enumerate(report.asked):
         if testing:
             testing(number, len(report.asked))
@@ -149,13 +151,18 @@ def compare(
             raise DataError(f"{asked.text} is not defined in both runs for any query they share")
         if not there.all():
             notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
+            # A measure of effectiveness leaves out queries by the judgements alone, the same in both runs.
+            missing[asked.text] = 0 if "judgements" in asked.family.reads else int((~there).sum())
         limit = _margin_for(asked, margin)
         results[asked.text] = paired(
             a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
         )
     old_name, new_name = (run.name for run in report.runs)
     by_p, by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p", "p_no_loss", "p_equivalent"))
-    failed = [one.failure(results[one.measure], by_no_loss.get(one.measure)) for one in conditions]
+    failed = [
+        one.failure(results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
+        for one in conditions
+    ]
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
         [text for text in failed if text],
@@ -205,18 +212,37 @@ def _refuse_meaningless(margin: Margin) -> None:
             raise ConfigError(f"--margin: margin is the largest loss that would not matter, above 0; found {value!r}")
 
 
+@dataclass(frozen=True)
+class _Reach:
+    """Whether a measure has bounds, and the most that a query can lose by it."""
+
+    finite: bool
+    most: float
+
+    @classmethod
+    def of(cls, asked: Asked) -> _Reach:
+        return cls(is_bounded(asked.bounds), gain_bounds(asked.bounds, asked.direction is Direction.ZERO)[1])
+
+
 def _refuse_unused(asked: list[Asked], margin: Margin) -> None:
     """A margin that no measure uses was meant for something else."""
-    bounded = {one.text: is_bounded(one.bounds) for one in asked}
+    bounded = {one.text: _Reach.of(one) for one in asked}
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in bounded:
             raise ConfigError(
                 f"--margin: margin names the measure {text!r}, which is not among those compared: {', '.join(bounded)}"
             )
-        if not bounded[text]:
+        if not bounded[text].finite:
             raise ConfigError(
                 f"--margin: {text} has no bounds, so no sample can rule out a loss of its mean; leave it out, or "
                 "compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+            )
+    for one in asked:
+        limit = _margin_for(one, margin)
+        if limit is not None and limit >= bounded[one.text].most:
+            raise ConfigError(
+                f"--margin: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} says "
+                "nothing; give a smaller one"
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(

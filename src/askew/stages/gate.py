@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from askew.core.errors import ConfigError
 from askew.statistics.significance import ALPHA, SAME, Paired
 
-_CONDITION = re.compile(r"(?P<measure>.+?)\s+(?P<verb>loses|may\s+lose)\s+(?P<amount>\d+(\.\d*)?|\.\d+)")
+_CONDITION = re.compile(
+    r"(?P<measure>.+?)\s+(?P<verb>loses|may\s+lose)\s+(?P<amount>([0-9]+\.?[0-9]*|\.[0-9]+)([eE]-?[0-9]+)?)"
+)
 LOSES, MAY_LOSE = "loses", "may lose"
 
 
@@ -26,13 +28,16 @@ class Condition:
     verb: str
     amount: float
 
-    def failure(self, found: Paired, p_no_loss: float | None) -> str:
-        """Why the comparison fails, or an empty text."""
+    def failure(self, found: Paired, p_no_loss: float | None, missing: int = 0) -> str:
+        """Why the comparison fails, or an empty text. ``missing`` queries have a value in one run only."""
+        if missing:
+            return f"{self.measure} has no value in both runs for {missing} of {found.n + missing} queries"
         if self.verb == LOSES:
             lost = found.gain <= -self.amount + SAME
             return f"{self.measure} loses {-found.gain:.4f}, which is {self.amount:g} or more" if lost else ""
         open_still = p_no_loss is None or p_no_loss >= ALPHA
-        return f"{self.measure} may lose {self.amount:g}: not ruled out, p = {p_no_loss:.3f}" if open_still else ""
+        why = f"not ruled out, p = {p_no_loss:.3f} (H0: the mean loss is {self.amount:g} or more; Holm)"
+        return f"{self.measure} may lose {self.amount:g}: {why}" if open_still else ""
 
 
 def read_conditions(texts: Sequence[str]) -> list[Condition]:
@@ -54,7 +59,12 @@ def with_margins(
     conditions: Sequence[Condition], margin: float | Mapping[str, float] | None
 ) -> float | Mapping[str, float] | None:
     """The margins of a comparison with those that the conditions ask for."""
-    wanted = {one.measure: one.amount for one in conditions if one.verb == MAY_LOSE}
+    wanted: dict[str, float] = {}
+    for one in conditions:
+        if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
+            raise ConfigError(
+                f"--fail-if: {one.measure} may lose {wanted[one.measure]:g} and {one.amount:g}: give the smaller one"
+            )
     if not wanted:
         return margin
     if margin is not None and not isinstance(margin, Mapping):

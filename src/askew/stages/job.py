@@ -20,9 +20,9 @@ from askew.corpora.queries import read_queries
 from askew.corpora.runs import Run
 from askew.measures.catalogue import Asked, Catalogue, Preset
 from askew.measures.common import documents_read, known_to
-from askew.measures.effectiveness import relevance_level
-from askew.plugins.kinds import DocMentions, Inputs, Judged
+from askew.plugins.kinds import DocMentions, Inputs
 from askew.stages.choose import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
+from askew.stages.query_notes import judgement_notes, left_out_by_judgements, unanswered_note, without_relevant
 from askew.stages.report import MeasureReport, RunScores
 from askew.stages.texts import DocumentSource, Progress, count_needed
 from askew.stages.universe import QrelsLike, RunLike, Universe, as_run, note_on_ranks, only_queries
@@ -119,21 +119,16 @@ class Job:
 
     def _unanswered_by(self, run: Run, wanted: Sequence[str] | None) -> list[str]:
         """The judged queries for which a run has no document, where some measure counts them."""
-        counted = [one for one in self.asked if one.measure.param("unanswered") == "zero"]
-        if self.qrels is None or not counted:
+        if self.qrels is None:
             return []
         present = set(run.lines["query_id"].unique().to_list())
         judged = self.qrels.lines["query_id"].unique(maintain_order=True).to_list()
         if wanted is not None:
-            asked_for = set(wanted)
-            judged = [query for query in judged if query in asked_for]
+            requested = set(wanted)
+            judged = [query for query in judged if query in requested]
         found = [query for query in judged if query not in present]
-        if found:
-            self.notes.append(
-                f"{run.name}: no document for {len(found)} of {len(judged)} judged queries, such as {found[0]!r}: "
-                "their effectiveness is 0 and their lean is missing (--unanswered absent: left out)"
-            )
-        return found
+        self.notes += unanswered_note(run.name, self.asked, found, len(judged))
+        return found if any(one.measure.param("unanswered") == "zero" for one in self.asked) else []
 
     def score(self, source: DocumentSource | None, progress: Progress | None) -> MeasureReport:
         """Every measure for every query of every run."""
@@ -201,55 +196,29 @@ class Job:
         """Every measure by query. A query that the run does not answer has no lean."""
         whole = lean if judged is None else judged
         query_ids = next(iter(whole.rankings.values())).query_ids.to_pylist()
+        answered = len(query_ids) - len(self._unanswered[run.name])
         values = {}
         for asked in self.asked:
             given = judged if judged is not None and "judgements" in asked.family.reads else lean
             found = asked.family.score(asked.measure, given)
-            self._tell_undefined(run.name, asked, found, given)
+            self._tell_undefined(run.name, asked, found, given, answered)
             values[asked.text] = np.append(found, np.full(len(query_ids) - len(found), np.nan))
         self.notes += _missing_notes(run.name, self.asked, lean)
         if judged is not None and judged.judgements is not None:
-            self.notes += _judgement_notes(run.name, self.asked, judged.judgements)
+            self.notes += judgement_notes(run.name, self.asked, judged.judgements, answered)
         return RunScores(run.name, query_ids, values)
 
-    def _tell_undefined(self, name: str, asked: Asked, values: Floats, given: Inputs) -> None:
-        left = int(np.isnan(values).sum())
-        # Queries without a relevant document have a line of their own.
-        bare = 0 if given.judgements is None else _without_relevant(asked, given.judgements)
+    def _tell_undefined(self, name: str, asked: Asked, values: Floats, given: Inputs, answered: int) -> None:
+        left, judged = int(np.isnan(values).sum()), given.judgements
         if left == len(values):
+            bare = 0 if judged is None else without_relevant(asked, judged)
             why = "" if not bare else f"; {bare} have no relevant document (--no-relevant zero counts them as 0)"
             raise DataError(f"{name}: {asked.text} is not defined for any of the {left} queries{why}")
-        left -= bare
+        left -= 0 if judged is None else left_out_by_judgements(asked, judged, answered)
         if left > 0:
             self.notes.append(
                 f"{name}: {asked.text} leaves out {left} of {len(values)} queries for which it is not defined"
             )
-
-
-def _without_relevant(asked: Asked, judged: Judged) -> int:
-    """How many judged queries a measure leaves out because no document is relevant to them."""
-    if asked.measure.param("no_relevant") != "absent" or not hasattr(asked.family, "needs_relevant"):
-        return 0
-    if not asked.family.needs_relevant:
-        return 0
-    return int((judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)).sum())
-
-
-def _judgement_notes(name: str, asked: Sequence[Asked], judged: Judged) -> list[str]:
-    """Which queries do not count as a reader might think."""
-    notes = []
-    left_out: dict[int, list[str]] = {}
-    for one in asked:
-        left_out.setdefault(_without_relevant(one, judged), []).append(one.text)
-    for count, texts in left_out.items():
-        if count:
-            notes.append(
-                f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document and are left "
-                f"out of {', '.join(texts)} (--no-relevant zero: counted as 0)"
-            )
-    if not judged.judged.all():
-        notes.append(f"{name}: {int((~judged.judged).sum())} of {len(judged.judged)} queries have no judgement")
-    return notes
 
 
 def _missing_notes(name: str, asked: Sequence[Asked], inputs: Inputs) -> list[str]:

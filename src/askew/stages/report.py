@@ -14,7 +14,7 @@ from askew.core.measure import Measure
 from askew.core.ranking import Floats
 from askew.measures.catalogue import Asked
 from askew.stages.shown import html_table, text_table, with_interval
-from askew.statistics.intervals import Mean, interval_method, mean_with_interval
+from askew.statistics.intervals import Mean, mean_with_interval
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,13 @@ class MeasureReport:
     def to_polars(self) -> pl.DataFrame:
         """One row for each run and measure: mean, ends of the 95% interval, n, how the interval was made."""
         rows = [
-            {"run": run.name, "measure": one.text, **asdict(self.mean(run, one)),
-             "interval": interval_method(one.bounds), "signature": one.signature}
+            {"run": run.name, "measure": one.text, **asdict(self.mean(run, one)), "signature": one.signature}
             for run in self.runs
             for one in self.asked
-        ]  # fmt: skip
-        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
+        ]
+        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64}).rename(
+            {"method": "interval"}
+        )
 
     def to_pandas(self) -> Any:
         """As ``to_polars``, for pandas, which must be installed."""
@@ -96,7 +97,7 @@ class MeasureReport:
                 entry["measures"][asked.text] = {
                     "mean": found.mean,
                     "low": found.low, "high": found.high, "n": found.n,
-                    "interval": interval_method(asked.bounds),
+                    "interval": found.method,
                     "signature": asked.signature,
                 }  # fmt: skip
             if per_query:

@@ -90,7 +90,7 @@ def search_queries(
             part = table.slice(start, _CHUNK)
             hits = ranker.search(part["text"].combine_chunks(), k)
             empty += hits.empty
-            yield _lines(part["query_id"].combine_chunks(), hits, ranker.doc_ids)
+            yield run_lines(part["query_id"].combine_chunks(), hits, ranker.doc_ids)
             if progress:
                 progress(start + part.num_rows, table.num_rows)
 
@@ -98,7 +98,8 @@ def search_queries(
     return Searched(table.num_rows, lines, empty, out)
 
 
-def _lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
+def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
+    """What queries found, as the lines of a run."""
     rows = hits.rows()
     columns = {
         "query_id": pl.from_arrow(query_ids.take(pa.array(rows))),

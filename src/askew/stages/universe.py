@@ -139,15 +139,15 @@ def only_queries(run: Run, wanted: list[str]) -> Run:
     absent = [query for query in wanted if query not in present]
     kept = run.lines.filter(pl.col("query_id").is_in(wanted))
     if kept.height == 0:
-        raise DataError(f"run {run.name}: none of the {len(wanted)} queries asked for is in it")
+        raise DataError(f"run {run.name}: none of the {len(wanted)} requested queries is in it")
     notes = list(run.notes)
     if absent:
         notes.append(
-            f"{run.name}: {len(absent)} of {len(wanted)} queries asked for are not in the run, such as {absent[0]!r}"
+            f"{run.name}: {len(absent)} of {len(wanted)} requested queries are not in the run, such as {absent[0]!r}"
         )
     left = len(present) - kept["query_id"].n_unique()
     if left:
-        notes.append(f"{run.name}: {left} queries of the run were not asked for and are left out")
+        notes.append(f"{run.name}: {left} queries of the run are not among the requested ones: left out")
     whole = None if run.all_lines is None else run.all_lines.filter(pl.col("query_id").is_in(wanted))
     return Run(run.name, kept, notes, run.may_repeat, whole)
 

@@ -29,9 +29,9 @@ import numpy as np
 
 from askew.core.ranking import Floats
 
-# Beyond so many different values, those of one cell of a grid are taken as their mean. The mean of all stays as it is,
-# and a variance of at most (span / 4096)^2 / 4 is lost: far less than the last digit that is ever shown.
-_GRID = 1 << 12
+# Beyond so many different values, neighbors among those in the middle are taken as their mean, which keeps the mean of
+# all; the lowest and the highest, which matter most, stay as they are.
+_MOST_VALUES, _ENDS = 4096, 1024
 _NORMAL = NormalDist()
 # The first step of the integral and how many nodes are added at a time; a term or a change this small adds nothing.
 _STEP, _BLOCK, _MOST_BLOCKS, _MOST_HALVINGS = 0.25, 8, 32, 8
@@ -53,11 +53,11 @@ class BoundedMean:
 
     @cached_property
     def _from_low(self) -> tuple[Floats, Floats]:
-        return _counted(self.values - self.low, self.high - self.low)
+        return _counted(self.values - self.low)
 
     @cached_property
     def _from_high(self) -> tuple[Floats, Floats]:
-        return _counted(self.high - self.values, self.high - self.low)
+        return _counted(self.high - self.values)
 
     def p_at_most(self, m: float) -> float:
         """The p of the null hypothesis that the mean is at most m; small where the values say it is more."""
@@ -76,13 +76,15 @@ class BoundedMean:
         return max(self.mean, self.high - _bound(*self._from_high, alpha))
 
 
-def _counted(distances: Floats, span: float) -> tuple[Floats, Floats]:
+def _counted(distances: Floats) -> tuple[Floats, Floats]:
     """Distances from a bound, each different one once, and how often it occurs; the bound itself is added once."""
     found, counts = np.unique(np.maximum(distances, 0.0), return_counts=True)
-    if len(found) > _GRID:
-        cell = np.floor(found / span * _GRID).astype(np.int64)
-        sums, sizes = np.bincount(cell, found * counts), np.bincount(cell, counts)
-        found, counts = sums[sizes > 0] / sizes[sizes > 0], sizes[sizes > 0]
+    if len(found) > _MOST_VALUES:
+        middle = np.arange(len(found) - 2 * _ENDS) * (_MOST_VALUES - 2 * _ENDS) // (len(found) - 2 * _ENDS)
+        last = _ENDS + int(middle[-1]) + 1
+        cell = np.concatenate([np.arange(_ENDS), _ENDS + middle, last + np.arange(_ENDS)])
+        sums, counts = np.bincount(cell, found * counts), np.bincount(cell, counts)
+        found = sums / counts
     return np.append(found, 0.0), np.append(counts, 1).astype(np.float64)
 
 
@@ -137,6 +139,8 @@ def probability_below_zero(weights: Floats, counts: Floats) -> float:
         return 1.0
     if not (weights < 0).any():
         return 0.0
+    # Only their ratios matter; squares of tiny weights would vanish.
+    weights = weights / np.abs(weights).max()
     # Of the two tails the smaller is computed, so that a tiny p keeps its digits.
     if float(weights @ counts) < 0:
         return 1.0 - _tail(weights, counts)
@@ -169,7 +173,7 @@ def _tail(b: Floats, counts: Floats) -> float:
         before, step, total = 2 * total, 0.5 * step, total + between
         if abs(before - total) < _SAME * abs(total):
             break
-    return float(min(1.0, math.exp(peak) * width * step * total / math.pi))
+    return min(max(math.exp(peak) * width * step * total / math.pi, 0.0), 1.0)
 
 
 def _saddle(b: Floats, counts: Floats) -> tuple[float, Floats, float]:

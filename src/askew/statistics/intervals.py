@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds
 from askew.core.ranking import Floats, Ints
 from askew.statistics.bounded import BoundedMean, solve
@@ -27,18 +26,18 @@ _MOST_RATIO = 1e6
 
 
 def mean_test(values: Floats, bounds: Bounds) -> BoundedMean | StudentizedMean:
-    """What can be said of the mean of values within bounds. Values outside them are an error in whoever stated them."""
+    """What can be said of the mean of values within bounds.
+
+    Where a value lies outside, the bounds do not hold for this data (a run that ranks a document twice can have an AP
+    above 1), and the values are taken as without bounds.
+    """
     low, high = bounds
-    if len(values) and (values.min() < low - _ROUNDING or values.max() > high + _ROUNDING):
-        raise DataError(f"expected values from {low:g} to {high:g}, found {values.min():g} to {values.max():g}")
-    if is_bounded(bounds):
-        return BoundedMean(np.clip(values, low, high), low, high)
-    return StudentizedMean(values, low, high)
-
-
-def interval_method(bounds: Bounds) -> str:
-    """How the interval of a mean of such values is made."""
-    return BOUNDED if is_bounded(bounds) else STUDENTIZED
+    if not is_bounded(bounds):
+        return StudentizedMean(values, low, high)
+    allowed = _ROUNDING * max(1.0, abs(low), abs(high))
+    if len(values) and (values.min() < low - allowed or values.max() > high + allowed):
+        return StudentizedMean(values)
+    return BoundedMean(np.clip(values, low, high), low, high)
 
 
 def is_bounded(bounds: Bounds) -> bool:
@@ -66,6 +65,7 @@ class Mean:
     low: float | None
     high: float | None
     n: int
+    method: str = BOUNDED
 
 
 def mean_and_interval(found: Mapping[str, Any]) -> str:
@@ -85,7 +85,8 @@ def mean_with_interval(values: Floats, bounds: Bounds = UNBOUNDED, level: float 
     if len(present) == 0:
         return Mean(float("nan"), None, None, 0)
     test, alpha = mean_test(present, bounds), (1 - level) / 2
-    return Mean(test.mean, known(test.lower(alpha)), known(test.upper(alpha)), len(present))
+    method = BOUNDED if isinstance(test, BoundedMean) else STUDENTIZED
+    return Mean(test.mean, known(test.lower(alpha)), known(test.upper(alpha)), len(present), method)
 
 
 def change_interval(
@@ -106,7 +107,7 @@ def change_interval(
     def test(ratio: float) -> BoundedMean | StudentizedMean:
         return mean_test(after - ratio * before, (low - ratio * high, high - ratio * low))
 
-    ratio, alpha = float(after.sum() / before.sum()), (1 - level) / 2
+    ratio, alpha = math.fsum(after.tolist()) / math.fsum(before.tolist()), (1 - level) / 2
     if math.isnan(test(ratio).p_at_most(0.0)):
         return None, None
     start = solve(lambda r: test(r).p_at_most(0.0), 0.0, ratio, alpha, 0.9 * ratio) if ratio > 0 else 0.0

@@ -16,7 +16,7 @@ import numpy as np
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.ranking import Floats
-from askew.statistics.bounded import BoundedMean
+from askew.statistics.bounded import BoundedMean, solve
 from askew.statistics.intervals import BOUNDED, STUDENTIZED, gain_bounds, known, mean_test
 from askew.statistics.studentized import StudentizedMean
 
@@ -26,7 +26,7 @@ NULLS = {
     MEAN: "the mean gain is 0",
     RANDOMIZATION: "the two results of each query could as well be swapped",
     "no_loss": "the mean loss is at least the margin",
-    "equivalent": "the mean differs by at least the margin, one way or the other",
+    "equivalent": "the means differ by the margin or more",
 }
 ALPHA, POWER = 0.05, 0.8
 RANDOM_FLIPS = 20_000
@@ -37,6 +37,7 @@ _MOST_BLOCKS = 5000
 # Two scores this near are the same score: it is what is left of rounding in a sum.
 SAME = 1e-12
 _Z_POWER = 0.8416212335729143
+_ENOUGH = 1e-6
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Paired:
     ``d_z`` is the mean gain divided by the standard deviation of the gains. ``smallest_margin`` is the smallest loss
     that so many queries can rule out, were their results all unchanged; ``not_ruled_out`` is the largest loss that
     these results leave open (95%, one-sided). ``detectable`` is the gain that would be significant in 4 of 5 samples
-    like this one.
+    like this one; None where no gain is large enough.
     """
 
     n: int
@@ -111,7 +112,7 @@ def paired(
         unchanged=int((gains == 0).sum()),
         smallest_margin=smallest_margin(len(gains), -limits[0]) if bounded else None,
         not_ruled_out=max(0.0, -mean.lower(ALPHA)) if bounded else None,
-        detectable=None if low is None else mean.mean - low + _Z_POWER * spread / math.sqrt(len(gains)),
+        detectable=_detectable(mean, spread / math.sqrt(len(gains))),
         margin=margin,
         **_margins(mean, margin),
     )
@@ -123,6 +124,27 @@ def _margins(mean: BoundedMean | StudentizedMean, margin: float | None) -> dict[
         return {}
     no_loss = mean.p_at_most(-margin)
     return {"p_no_loss": no_loss, "p_equivalent": max(no_loss, mean.p_at_least(margin))}
+
+
+def _detectable(mean: BoundedMean | StudentizedMean, error: float) -> float | None:
+    """The smallest true mean gain with an 80% chance of p < 0.05, from a sample of this shape.
+
+    The sample is shifted until it is just significant; a true gain must lie 0.84 standard errors above that.
+    """
+    if isinstance(mean, StudentizedMean):
+        low = known(mean.lower(ALPHA / 2))
+        return None if low is None else mean.mean - low + _Z_POWER * error
+
+    def shifted(gain: float) -> BoundedMean:
+        return BoundedMean(np.clip(mean.values - mean.mean + gain, mean.low, mean.high), mean.low, mean.high)
+
+    most = shifted(mean.high)
+    if most.p_at_most(0.0) > ALPHA / 2:
+        return None
+    # p falls as the gain rises: the solver wants it rising.
+    found = -solve(lambda g: shifted(-g).p_at_most(0.0), -mean.high, 0.0, ALPHA / 2, -2 * error - _ENOUGH)
+    detectable = shifted(found).mean + _Z_POWER * error
+    return detectable if detectable <= mean.high else None
 
 
 def two_sided_p(mean: BoundedMean | StudentizedMean, at: float = 0.0) -> float | None:

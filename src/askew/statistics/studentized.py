@@ -63,17 +63,15 @@ class StudentizedMean:
 
     def lower(self, alpha: float) -> float:
         """About so low the mean may be, with a confidence of 1 - alpha; nan where the values are equal."""
-        return max(self.low, self._end(1 - alpha))
+        return max(self.low, self._end(1 - alpha)) if self.known else math.nan
 
     def upper(self, alpha: float) -> float:
         """About so high the mean may be, with a confidence of 1 - alpha; nan where the values are equal."""
-        return min(self.high, self._end(alpha))
+        return min(self.high, self._end(alpha)) if self.known else math.nan
 
     def _end(self, level: float) -> float:
         from scipy.special import stdtrit
 
-        if not self.known:
-            return math.nan
         spread, skewness = self._shape
         n = len(self.values)
         straight = float(stdtrit(n - 1, level)) / math.sqrt(n) - skewness / (6 * n)

@@ -123,7 +123,7 @@ def _changes_section(files: Collected, report: BenchReport) -> Section:
     notes = [
         marks_note(report)[0],
         "Change: of the mean, in percent of the base's. Gain: positive is better, mean over queries. Intervals are "
-        "valid for every distribution where a measure has bounds, else studentized and rough. p: null hypothesis: "
+        "valid for every distribution where a measure has bounds, else approximate. p: null hypothesis: "
         f"the mean gain is 0; Holm over all {report.tests} tests of this table.",
     ]
     given = Table("changes", "Each lever against the base, query by query", head, groups, notes)

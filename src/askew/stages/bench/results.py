@@ -16,7 +16,7 @@ from askew.measures.catalogue import Asked
 from askew.selectors.pareto import pareto_front
 from askew.stages.bench.levers import Lever
 from askew.statistics.intervals import change_interval, size_bounds
-from askew.statistics.significance import Paired, holm, paired
+from askew.statistics.significance import MEAN, NULLS, Paired, holm, paired
 
 # Means this near are the same: it is what is left of rounding in a sum.
 _DIGITS = 12
@@ -86,8 +86,8 @@ class BenchReport:
         return {
             **about, "base": self.rows[0].lever.text, "effectiveness": list(self.effectiveness),
             "leans": list(self.leans), "signatures": {one.text: one.signature for one in self.asked},
-            "tests": self.tests, "levers": [_as_json(row) for row in self.rows], "rules": list(self.rules),
-            "notes": list(self.notes),
+            "tests": self.tests, "null_hypothesis": NULLS[MEAN], "levers": [_as_json(row) for row in self.rows],
+            "rules": list(self.rules), "notes": list(self.notes),
         }  # fmt: skip
 
 
