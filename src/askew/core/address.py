@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -96,22 +96,18 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def without_secret_values(value: Any, path: Callable[[str], str] | None = None) -> Any:
-    """Settings as they may be published: values that are named like a secret are hidden, addresses are cleaned.
-
-    ``path`` says how a text that is no address is written.
-    """
+def without_secret_values(value: Any) -> Any:
+    """Settings as they may be published: values that are named like a secret are hidden, addresses are cleaned."""
     if isinstance(value, Mapping):
         return {
-            key: HIDDEN if is_secret_name(str(key)) and _may_hold(inner) else without_secret_values(inner, path)
+            key: HIDDEN if is_secret_name(str(key)) and _may_hold(inner) else without_secret_values(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [without_secret_values(one, path) for one in value]
+        return [without_secret_values(one) for one in value]
     if not isinstance(value, str):
         return value
-    shown = without_secrets(str(Address(value)) if _looks_like_one(value) else value)
-    return shown if path is None else path(shown)
+    return without_secrets(str(Address(value)) if _looks_like_one(value) else value)
 
 
 def is_secret_name(name: str) -> bool:

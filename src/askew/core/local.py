@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,7 +23,7 @@ def name_of(path: str) -> str:
 
 def without_local_paths(text: str) -> str:
     """A text in which every absolute path is the name of what lies there."""
-    if _WHOLE.fullmatch(text) and len(text) > 1 and "://" not in text.removeprefix("file://"):
+    if _is_path(text):
         return name_of(text.rstrip("/"))
     home = str(Path.home())
     if len(home) > 1:
@@ -37,15 +37,36 @@ def public_text(text: str) -> str:
     return without_local_paths(without_secrets(text))
 
 
-def public(value: Any) -> Any:
-    """JSON values as they may be published: no local path and no credentials, in keys neither."""
+def public(value: Any, paths: Iterable[str] = ()) -> Any:
+    """JSON values as they may be published: no local path and no credentials, in keys neither.
+
+    ``paths`` are known ones, found also where nobody could say where a path with blanks ends.
+    """
+    known = sorted(paths, key=len, reverse=True)
     if isinstance(value, Mapping):
-        return {public_text(key) if isinstance(key, str) else key: public(inner) for key, inner in value.items()}
+        return {public(key, known): public(inner, known) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [public(one) for one in value]
-    return public_text(value) if isinstance(value, str) else value
+        return [public(one, known) for one in value]
+    if not isinstance(value, str):
+        return value
+    for path in known:
+        value = value.replace(path, name_of(path.rstrip("/")))
+    return public_text(value)
+
+
+def local_paths(value: Any) -> set[str]:
+    """Every text in settings that is a path as a whole."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return set[str]().union(*map(local_paths, value))
+    return {value} if isinstance(value, str) and _is_path(value) else set()
+
+
+def _is_path(text: str) -> bool:
+    return len(text) > 1 and _WHOLE.fullmatch(text) is not None and "://" not in text.removeprefix("file://")
 
 
 def public_settings(value: Any) -> Any:
     """Settings as they may be published: also without values that are named like a secret."""
-    return without_secret_values(value, without_local_paths)
+    return public(without_secret_values(value), local_paths(value))

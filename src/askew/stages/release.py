@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from askew import __version__
 from askew.core.errors import ConfigError, DataError
-from askew.core.local import public, public_settings, public_text
+from askew.core.local import local_paths, public, public_settings, public_text
 from askew.core.outcome import OUTCOMES
 from askew.engine.run import Outcome
 from askew.engine.store import Store
@@ -58,7 +58,7 @@ class _Release:
     def publish(self, out: Path) -> Published:
         pairs = self.read(_PAIRS)
         chosen = pairs.filter(pl.any_horizontal(*self.selector.subsets))
-        facts = public(self.facts(self.scheme(pairs.columns)))
+        facts = self.facts(self.scheme(pairs.columns))
         tables = self.repair(facts) if facts["scheme"] == BOXES else None
         if self.others:
             chosen = self.with_robust(chosen)
@@ -66,7 +66,12 @@ class _Release:
         # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
         table = self.with_context(chosen).drop("settings", strict=False)
         renamed = {name: _renamed(name) for name in table.columns if _renamed(name) != name}
-        return publish(table.rename(renamed).rename(public_text), facts, out, repair=tables)
+        return publish(table.rename(renamed).rename(public_text), self.public(facts), out, repair=tables)
+
+    def public(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The facts without places of this machine."""
+        found: dict[str, Any] = public(facts, local_paths(self.build.recipe.sections))
+        return found
 
     def read(self, step: str) -> pl.DataFrame:
         if not self.outcomes[step].manifest.parts:

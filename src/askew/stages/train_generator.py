@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import DataError, StoreError
+from askew.core.local import public_text
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.reformulators.stemmers.porter import stem
@@ -73,7 +74,7 @@ def train_generator(
     identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
     found = claim(out, identity)
     if found is not None:
-        return found
+        return _usable_here(found, given)
     test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
     if not test_read:
         raise DataError("generator: expected held-out pairs, found none; give more queries, or split=query")
@@ -90,7 +91,16 @@ def train_generator(
     facts = read_measured(out)
     if facts is None:
         raise StoreError(f"{out}: expected the facts that were just written, found none")
-    return facts
+    return _usable_here(facts, given)
+
+
+def _usable_here(facts: dict[str, Any], job: GeneratorJob) -> dict[str, Any]:
+    """The card has the name of a model that lies in a folder; who trained it needs to know where that is."""
+    model = job.text.model
+    extra = dict(facts["extra"])
+    named, here = f"local.model={public_text(model)}", f"local.model={model}"
+    extra["use"] = shlex.join(here if word == named else word for word in shlex.split(extra["use"]))
+    return {**facts, "extra": extra}
 
 
 def read_judged(collection: Collection) -> tuple[Judged, Counter[str]]:

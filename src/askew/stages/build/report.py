@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.local import public_settings, public_text
+from askew.core.local import local_paths, public, public_settings, public_text
 from askew.core.measure import Direction
 from askew.engine.run import Outcome
 from askew.engine.store import Store
@@ -239,7 +239,8 @@ class _Report:
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
-        about = public_text(str(recipe.sections.get("about", "Pairs of queries and other ways to ask them.")))
+        about = str(recipe.sections.get("about", "Pairs of queries and other ways to ask them."))
+        about = public(about, local_paths(recipe.sections))
         chosen = ", ".join(f"{name} {int(self.pairs[name].sum()):,}" for name in self.choice.subsets)
         rows: list[tuple[str, object]] = [
             ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
