@@ -19,6 +19,7 @@ from askew.core.local import public_text
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.reformulators.stemmers.porter import stem
+from askew.stages.data_sources import known_source
 from askew.statistics.intervals import mean_with_interval
 from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
@@ -211,7 +212,7 @@ def _card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
         about="Trained on pairs of a passage and a query that it answers, as RePair's stages pair and finetune.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
-        data=({"collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
+        data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
         measured=measured,
         tables=(

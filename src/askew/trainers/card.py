@@ -36,7 +36,8 @@ class Table:
 class Card:
     """What is to be known of a model. ``data`` names each file with its hash and rows; ``measured`` are plain numbers.
 
-    ``about`` and ``limits`` are prose of ours; everything else may come from elsewhere and is escaped.
+    A row of ``data`` may state the ``license``, ``link`` and ``authors`` of what it names. ``about`` and ``limits`` are
+    prose of ours; everything else may come from elsewhere and is escaped.
     """
 
     title: str
@@ -161,6 +162,8 @@ def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
     lines = [f"# {plain(card.title)}", "", card.about, "", f"Base: {plain(card.base)}. Seed: {card.seed}.", ""]
     lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
     lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
+    if not any(one.get("license") for one in card.data):
+        lines += ["The license of the data is not stated here: find it out before you pass the model on.", ""]
     lines += ["Settings:", "", *_block(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
     for table in card.tables:
         lines += [f"## {plain(table.title)}", "", *_table(table), ""]
