@@ -25,6 +25,12 @@ HALF_WRITTEN = ".writing-"
 # Arrow reaches these itself. They have no folders: a name with a slash needs nothing made before it.
 _OF_ARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs"}
 
+# What callers tell apart; an error of these kinds may come without its number.
+_NUMBERS: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT, NotADirectoryError: errno.ENOTDIR, IsADirectoryError: errno.EISDIR,
+    PermissionError: errno.EACCES, FileExistsError: errno.EEXIST,
+}  # fmt: skip
+
 
 class Files(Protocol):
     """Files below one root. ``shared`` says whether another process finds the same files there."""
@@ -125,16 +131,17 @@ class RemoteFiles:
 
     @contextmanager
     def _reaching(self, name: str, what: str) -> Iterator[None]:
-        """Errors of a library as OSError, without what is hidden in the address."""
+        """Errors of a library without what is hidden in the address: what the system has a number for stays that."""
         try:
             yield
         except AskewError:
             raise
-        except FileNotFoundError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self.where}/{name}") from None
         except Exception as error:
             # Each library of a protocol has errors of its own.
-            raise OSError(f"{what} {self.where}/{name}: {self._said(error)}") from None
+            number = next((number for kind, number in _NUMBERS.items() if isinstance(error, kind)), None)
+            if number is not None:
+                raise OSError(number, os.strerror(number), f"{self.where}/{name}") from None
+            raise StoreError(f"{self.where}/{name}: cannot be {what} ({self._said(error)})") from None
 
     def _said(self, error: Exception) -> str:
         first = str(error).splitlines()[0] if str(error) else ""
@@ -155,14 +162,14 @@ class RemoteFiles:
 
     def read(self, name: str) -> bytes:
         """All bytes of an object."""
-        with self._reaching(name, "reading"):
+        with self._reaching(name, "read"):
             system, path = self._at(name)
             with system.open_input_stream(path) as stream:
                 return bytes(stream.read())
 
     def write(self, name: str, data: bytes) -> None:
         """Put one object."""
-        with self._reaching(name, "writing"):
+        with self._reaching(name, "written"):
             system, path = self._at(name)
             if isinstance(system, arrow_fs.PyFileSystem):
                 system.create_dir(path.rpartition("/")[0], recursive=True)
@@ -171,20 +178,20 @@ class RemoteFiles:
 
     def list(self, folder: str = "") -> list[str]:
         """Names under a prefix, down to the next slash."""
-        with self._reaching(folder, "listing"):
+        with self._reaching(folder, "listed"):
             system, path = self._at(folder)
             found = system.get_file_info(arrow_fs.FileSelector(path, allow_not_found=True))
             return sorted(info.base_name for info in found)
 
     def exists(self, name: str) -> bool:
         """Whether there is such an object."""
-        with self._reaching(name, "looking for"):
+        with self._reaching(name, "looked for"):
             system, path = self._at(name)
             return bool(system.get_file_info(path).type == arrow_fs.FileType.File)
 
     def delete(self, name: str) -> None:
         """Delete an object."""
-        with self._reaching(name, "deleting"):
+        with self._reaching(name, "deleted"):
             system, path = self._at(name)
             if self.exists(name):
                 system.delete_file(path)
