@@ -4,6 +4,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import askew
@@ -46,3 +47,48 @@ def test_no_folder_of_tests_has_a_name_that_pytest_passes_over():
     passed_over = {"build", "dist", "venv", "node_modules", "CVS", "_darcs"}
     folders = {path.name for path in Path(__file__).parent.rglob("*") if path.is_dir()}
     assert not folders & passed_over
+
+
+def stated_license(text):
+    """The SPDX identifier of what a file of data says of itself; none where it states facts of a publication."""
+    return None if text == "words listed as facts in the paper" else text
+
+
+def test_the_license_of_the_package_names_every_license_of_what_it_ships():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = set(project["license"].split(" AND "))
+    assert "Apache-2.0" in named
+    for path in (ROOT / "src/askew/data").rglob("*.toml"):
+        found = tomllib.loads(path.read_text(encoding="utf-8")).get("licence")
+        assert found is None or stated_license(found) in {*named, None}, path
+    cards = [path.read_text(encoding="utf-8") for path in (ROOT / "src/askew/data/adapters").rglob("README.md")]
+    heads = [re.search(r"^license: (\S+)$", card, re.MULTILINE) for card in cards]
+    assert {head[1] for head in heads if head} == {"cc-by-sa-4.0"} <= {one.lower() for one in named}
+    assert len(cards) == len([head for head in heads if head])
+    texts = {path.stem for path in (ROOT / "licenses").glob("*.txt")}
+    assert texts == named - {"Apache-2.0"}
+
+
+def test_the_license_files_are_listed_and_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license-files"] == ["LICENSE", "NOTICE", "licenses/*.txt"]
+    for pattern in project["license-files"]:
+        found = list(ROOT.glob(pattern))
+        assert found and all(path.stat().st_size > 1000 for path in found), pattern
+
+
+def test_the_notice_accounts_for_every_file_of_data():
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    for path in (ROOT / "src/askew/data").rglob("*"):
+        place = path.relative_to(ROOT / "src/askew")
+        if path.is_file() and "__pycache__" not in place.parts:
+            named = [one for one in (place, *place.parents) if str(one) not in (".", "data")]
+            assert any(re.search(rf"{re.escape(str(one))}(?=[,\s])", notice) for one in named), place
+
+
+def test_the_notice_names_whom_the_licenses_ask_to_name():
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    for name in ("Navid Rekabsaz", "Microsoft Corporation", "Unicode, Inc.", "Clark", "Rajpurkar", "Wikipedia"):
+        assert name in notice
+    for address in ("GenderBias_IR", "FairnessRetrievalResults", "boolean-questions", "SQuAD-explorer", "unicode.org"):
+        assert re.search(rf"https://\S*{re.escape(address)}", notice), address

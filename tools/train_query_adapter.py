@@ -232,12 +232,24 @@ def _card(facts: dict[str, Any]) -> str:
     loss, overlap = facts["loss"], facts["overlap"]
     sizes = facts["sizes"]
     lines = [
+        "---",
+        "license: cc-by-sa-4.0",
+        "base_model: HuggingFaceTB/SmolLM2-135M-Instruct",
+        "datasets:",
+        "- google/boolq",
+        "- rajpurkar/squad",
+        "---",
         "# smollm2-query",
         "",
         "A LoRA adapter for SmolLM2-135M-Instruct (Apache-2.0) that writes the query a passage answers, and a query in",
         "other words. Trained by `tools/train_query_adapter.py` on BoolQ (CC BY-SA 3.0) and a part of SQuAD 1.1",
         f"(CC BY-SA 4.0), the passages of the train part only: {sizes['train']:,} examples ({sizes['dev']:,} dev,",
         f"{sizes['test']:,} test; no passage on two sides). The adapter is under CC BY-SA 4.0.",
+        "",
+        "Training data: BoolQ, by Clark, Lee, Chang, Kwiatkowski, Collins and Toutanova (NAACL 2019),",
+        "https://github.com/google-research-datasets/boolean-questions, CC BY-SA 3.0; SQuAD 1.1, by Rajpurkar, Zhang,",
+        "Lopyrev and Liang (EMNLP 2016), https://rajpurkar.github.io/SQuAD-explorer/, CC BY-SA 4.0; both from articles",
+        "of Wikipedia by its contributors. License of the adapter: https://creativecommons.org/licenses/by-sa/4.0/",
         "",
         f"LoRA {json.dumps(facts['lora'])}; training {json.dumps(facts['training'])}; seed {facts['seed']}; "
         f"{facts['hardware']}.",

@@ -96,6 +96,13 @@ def test_keys_in_an_address_are_in_no_message():
     assert open_files("abfs://box@account/work").where == "abfs://box@account/work"
 
 
+def test_a_file_beside_the_steps_is_no_step(tmp_path):
+    (tmp_path / "notes.txt").write_text("not a step")
+    assert Store(f"local://{tmp_path}").steps() == Store(tmp_path).steps() == []
+    with pytest.raises(OSError, match="local://"):
+        open_files(f"local://{tmp_path}").read("notes.txt/manifest.json")
+
+
 def test_a_part_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "step-k").write_text("in the way")
     writer = Store(tmp_path).writer("step", "k")

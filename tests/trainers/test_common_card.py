@@ -5,6 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.stages.data_sources import GREPBIASIR, known_source
 from askew.trainers.card import Card, Table, plain, read_measured, write_card
 
 
@@ -28,6 +29,17 @@ def test_the_card_holds_the_data_hash_the_seed_the_settings_the_hardware_and_the
     assert facts["versions"]["numpy"]
     assert read_measured(tmp_path) == facts
     assert read_measured(tmp_path / "elsewhere") is None
+
+
+def test_the_card_states_the_license_of_the_data_or_that_it_is_not_known(tmp_path):
+    write_card(tmp_path, card())
+    assert "license of the data is not stated" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    for row in (GREPBIASIR, known_source("demo")):
+        write_card(tmp_path, card(data=(row,)))
+        text = (tmp_path / "README.md").read_text(encoding="utf-8")
+        assert "not stated" not in text and row["license"] in text and row["authors"] in text
+    assert known_source("irds:msmarco-passage/dev") == {"link": "https://ir-datasets.com/msmarco-passage.html"}
+    assert known_source("/data/own") == {}
 
 
 def test_a_cell_from_elsewhere_cannot_open_a_cell_a_link_or_a_tag(tmp_path):

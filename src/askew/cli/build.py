@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.core.address import Address
 from askew.core.errors import ConfigError, UnknownName
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
@@ -20,7 +21,7 @@ Engine = Annotated[str, typer.Option(help="Where shards run: local (processes of
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="How many processes or Ray actors; local: 1 is this process alone.")
 ]
-Address = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
+RayAddress = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
 
 
 def plan_command(
@@ -51,7 +52,7 @@ def plan_command(
 
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, until: Until = None, store: o.StorePath = o.DEFAULT_STORE,
-    engine: Engine = "local", workers: WorkerCount = None, address: Address = None,
+    engine: Engine = "local", workers: WorkerCount = None, address: RayAddress = None,
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
@@ -69,7 +70,7 @@ def run_command(
     rows = [row_of(name, outcome) for name, outcome in outcomes.items()]
     table = summary_of(held, outcomes, build.select, build.evaluate)
     if as_json:
-        say_json({"store": str(store), "steps": rows, "summary": [] if table is None else table.to_dicts()})
+        say_json({"store": str(Address(store)), "steps": rows, "summary": [] if table is None else table.to_dicts()})
         return
     show_steps(rows)
     if table is not None:

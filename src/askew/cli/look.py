@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.core.address import HIDDEN, Address, is_secret_name, without_secret_values
 from askew.core.errors import UnknownName
 
+_SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _KINDS_LISTED = (
     "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, recipes, plugins"
 )
@@ -254,13 +257,17 @@ def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
 def _show_recipe(name: str) -> dict[str, Any]:
     from askew.stages.recipe import read_recipe
 
-    return {"recipe": name, "sections": dict(read_recipe(name).sections)}
+    return {"recipe": name, "sections": without_secret_values(read_recipe(name).sections)}
 
 
 def _recipe_lines(name: str) -> list[str]:
     from askew.stages.recipe import recipe_text
 
-    return recipe_text(name)[1].splitlines()
+    return [_SECRET_LINE.sub(_hidden_line, line) for line in recipe_text(name)[1].splitlines()]
+
+
+def _hidden_line(found: re.Match[str]) -> str:
+    return f'{found[1]}"{HIDDEN}"' if is_secret_name(found[2]) else found[0]
 
 
 def _show_store(name: str) -> dict[str, Any]:
@@ -275,11 +282,12 @@ def _show_store(name: str) -> dict[str, Any]:
             "rows in": m.rows_in,
             "rows out": m.rows_out,
             "dropped": m.dropped,
-            "settings": m.settings,
+            # A store of an earlier version may have more in it than it should.
+            "settings": without_secret_values(m.settings),
         }
         for m in store.steps()
     }
-    return {"store": name, "finished steps": finished, "unfinished steps": store.unfinished()}
+    return {"store": str(Address(name)), "finished steps": finished, "unfinished steps": store.unfinished()}
 
 
 _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -29,11 +30,16 @@ from askew.cli import (
     train_text,
 )
 from askew.cli.render import say
+from askew.core.address import Address, without_secrets
 from askew.core.errors import AskewError
 from askew.core.version import __version__
 
 # Some versions of typer use click, others have a click of their own inside: this is the one that is really raised.
 _CannotRead: Any = typer.BadParameter.__mro__[2]
+_HOLDS_ADDRESS = (
+    "ASKEW_STORE", "OPENAI_BASE_URL", "RAY_ADDRESS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
+    "https_proxy", "all_proxy",
+)  # fmt: skip
 
 app = typer.Typer(
     name="askew",
@@ -109,6 +115,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a command can end
     """Run a command and return its exit code."""
+    _know_secrets(arguments)
     try:
         return _invoke(arguments)
     except AskewError as error:
@@ -131,12 +138,19 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
         return 1
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):
-            raise
+            typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
         name = type(error).__name__
         say(
             f"askew: a mistake in askew itself ({name}: {error}); ASKEW_DEBUG=1 shows where, please report it", err=True
         )
         return 70
+
+
+def _know_secrets(arguments: list[str]) -> None:
+    """What is secret in an argument is in no output, also where an argument is read as something else than it is."""
+    for one in (*arguments, *(os.environ.get(name, "") for name in _HOLDS_ADDRESS)):
+        for text in (one, one.partition("=")[2]):
+            Address(text.strip("\"'"))
 
 
 def _invoke(arguments: list[str]) -> int:

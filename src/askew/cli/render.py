@@ -12,6 +12,8 @@ from typing import Any
 
 import typer
 
+from askew.core.address import without_secrets
+
 # Controls, line and paragraph separators, what turns the direction of writing, and halves of characters.
 _STEERING = (
     *range(32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A),
@@ -24,8 +26,8 @@ _WIDEST_LABEL = 28
 
 
 def safe(text: str) -> str:
-    """Text from a file, on one line and without characters that would steer a terminal or could not be written."""
-    return text.translate(_SHOWN)
+    """Text from a file, on one line, without credentials and without characters that would steer a terminal."""
+    return without_secrets(text).translate(_SHOWN)
 
 
 def say(text: str, err: bool = False) -> None:
@@ -41,7 +43,7 @@ def say_tsv(*cells: str) -> None:
 def say_json(value: Any) -> None:
     """Print a value as one line of JSON. What steers a terminal is escaped, so that it is kept and does nothing."""
     plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    text = json.dumps(value, ensure_ascii=plain, allow_nan=False)
+    text = without_secrets(json.dumps(value, ensure_ascii=plain, allow_nan=False))
     typer.echo(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

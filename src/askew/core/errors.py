@@ -9,11 +9,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from askew.core.address import without_secrets
+
 
 class AskewError(Exception):
-    """A mistake a user can mend. Shown as one message, never as a traceback."""
+    """A mistake a user can mend. Shown as one message, never as a traceback.
+
+    A message may quote a library that quotes the URL it was given, so credentials are taken out of every one.
+    """
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in args))
 
 
 class ConfigError(AskewError):
@@ -33,7 +41,7 @@ class UnknownName(ConfigError):
         hint = f"did you mean {meant!r}? " if meant else ""
         listing = ", ".join(names) if names else "none"
         super().__init__(f"unknown {what} {name!r}{at}: {hint}known: {listing}")
-        self.name = name
+        self.name = without_secrets(name)
 
 
 class DataError(AskewError):

@@ -5,23 +5,31 @@ A name is a path below the root, with ``/``. What is written is there whole or n
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
-import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from askew.core.errors import MissingExtra, StoreError
+from askew.core.address import Address
+from askew.core.errors import AskewError, MissingExtra, StoreError
 
 HALF_WRITTEN = ".writing-"
 # Arrow reaches these itself. They have no folders: a name with a slash needs nothing made before it.
 _OF_ARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs"}
+
+# What callers tell apart; an error of these kinds may come without its number.
+_NUMBERS: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT, NotADirectoryError: errno.ENOTDIR, IsADirectoryError: errno.EISDIR,
+    PermissionError: errno.EACCES, FileExistsError: errno.EEXIST,
+}  # fmt: skip
 
 
 class Files(Protocol):
@@ -53,12 +61,12 @@ class Files(Protocol):
 
 def open_files(root: Path | str) -> Files:
     """A folder for a path or ``file://``; any other address with a scheme through Arrow or fsspec."""
-    text = str(root)
-    if "://" not in text:
-        return LocalFiles(Path(root))
-    if text.startswith("file://"):
-        return LocalFiles(Path(unquote(urlsplit(text).path)))
-    return RemoteFiles(text.rstrip("/"))
+    address = Address(root)
+    if not address.scheme:
+        return LocalFiles(Path(address.reveal()))
+    if address.scheme == "file":
+        return LocalFiles(Path(unquote(urlsplit(address.reveal()).path)))
+    return RemoteFiles(address)
 
 
 class LocalFiles:
@@ -109,23 +117,44 @@ class LocalFiles:
 class RemoteFiles:
     """An object store. A put shows the whole object or none, so nothing is renamed."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        # An address may hold keys; a message must not.
-        self.where = re.sub(r"//[^/@:]*:[^/@]*@", "//", url.partition("?")[0])
-        self.shared = url.partition("://")[0] != "memory"
+    def __init__(self, address: Address | str) -> None:
+        self._address = Address(address)
+        self.where = str(self._address).rstrip("/")
+        self.shared = self._address.scheme != "memory"
 
-    def __reduce__(self) -> tuple[type[RemoteFiles], tuple[str]]:
+    def __reduce__(self) -> tuple[type[RemoteFiles], tuple[Address]]:
         """Another process opens its own connection."""
-        return RemoteFiles, (self._url,)
+        return RemoteFiles, (self._address,)
+
+    def __repr__(self) -> str:
+        return f"RemoteFiles({self.where!r})"
+
+    @contextmanager
+    def _reaching(self, name: str, what: str) -> Iterator[None]:
+        """Errors of a library without what is hidden in the address: what the system has a number for stays that."""
+        try:
+            yield
+        except AskewError:
+            raise
+        except Exception as error:
+            # Each library of a protocol has errors of its own.
+            number = next((number for kind, number in _NUMBERS.items() if isinstance(error, kind)), None)
+            if number is not None:
+                raise OSError(number, os.strerror(number), f"{self.where}/{name}") from None
+            raise StoreError(f"{self.where}/{name}: cannot be {what} ({self._said(error)})") from None
+
+    def _said(self, error: Exception) -> str:
+        first = str(error).splitlines()[0] if str(error) else ""
+        return self._address.scrub(first) or type(error).__name__
 
     @cached_property
     def _opened(self) -> tuple[arrow_fs.FileSystem, str]:
         try:
-            return _open(self._url)
-        except (OSError, ValueError, ImportError, pa.ArrowException) as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise StoreError(f"store {self.where}: cannot be reached ({first})") from None
+            return _open(self._address.reveal())
+        except AskewError:
+            raise
+        except Exception as error:
+            raise StoreError(f"store {self.where}: cannot be reached ({self._said(error)})") from None
 
     def _at(self, name: str) -> tuple[arrow_fs.FileSystem, str]:
         system, root = self._opened
@@ -133,40 +162,45 @@ class RemoteFiles:
 
     def read(self, name: str) -> bytes:
         """All bytes of an object."""
-        system, path = self._at(name)
-        with system.open_input_stream(path) as stream:
-            return bytes(stream.read())
+        with self._reaching(name, "read"):
+            system, path = self._at(name)
+            with system.open_input_stream(path) as stream:
+                return bytes(stream.read())
 
     def write(self, name: str, data: bytes) -> None:
         """Put one object."""
-        system, path = self._at(name)
-        if isinstance(system, arrow_fs.PyFileSystem):
-            system.create_dir(path.rpartition("/")[0], recursive=True)
-        with system.open_output_stream(path) as stream:
-            stream.write(data)
+        with self._reaching(name, "written"):
+            system, path = self._at(name)
+            if isinstance(system, arrow_fs.PyFileSystem):
+                system.create_dir(path.rpartition("/")[0], recursive=True)
+            with system.open_output_stream(path) as stream:
+                stream.write(data)
 
     def list(self, folder: str = "") -> list[str]:
         """Names under a prefix, down to the next slash."""
-        system, path = self._at(folder)
-        found = system.get_file_info(arrow_fs.FileSelector(path, allow_not_found=True))
-        return sorted(info.base_name for info in found)
+        with self._reaching(folder, "listed"):
+            system, path = self._at(folder)
+            found = system.get_file_info(arrow_fs.FileSelector(path, allow_not_found=True))
+            return sorted(info.base_name for info in found)
 
     def exists(self, name: str) -> bool:
         """Whether there is such an object."""
-        system, path = self._at(name)
-        return bool(system.get_file_info(path).type == arrow_fs.FileType.File)
+        with self._reaching(name, "looked for"):
+            system, path = self._at(name)
+            return bool(system.get_file_info(path).type == arrow_fs.FileType.File)
 
     def delete(self, name: str) -> None:
         """Delete an object."""
-        system, path = self._at(name)
-        if self.exists(name):
-            system.delete_file(path)
+        with self._reaching(name, "deleted"):
+            system, path = self._at(name)
+            if self.exists(name):
+                system.delete_file(path)
 
 
 def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
     if url.partition("://")[0] in _OF_ARROW:
         system, path = arrow_fs.FileSystem.from_uri(url)
-        return system, str(path)
+        return system, str(path).rstrip("/")
     try:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:

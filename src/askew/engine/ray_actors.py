@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
 from askew.engine.crew import Crew, Hand, Lost, Packed
 from askew.engine.shard import Columns
@@ -56,7 +57,8 @@ class RayExecutor(Crew[Remote]):
         if threads < 1 or (workers is not None and workers < 1):
             raise ConfigError(f"expected 1 or more workers and threads, found {workers} and {threads}")
         super().__init__()
-        self._address, self._workers, self._threads = address, workers, threads
+        self._address = None if address is None else Address(address)
+        self._workers, self._threads = workers, threads
         self._ours = False
 
     @cached_property
@@ -76,13 +78,13 @@ class RayExecutor(Crew[Remote]):
         ray._private.worker._worker_logs_enabled = False
         quiet = {"include_dashboard": False} if self._address is None else {}
         cores = self._workers * self._threads if self._workers and self._address is None else None
+        whole = "local" if self._address is None else self._address.reveal()
         try:
-            _knock(self._address)
-            ray.init(
-                self._address or "local", num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet
-            )
+            _knock(None if self._address is None else whole)
+            ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
         except (RuntimeError, ValueError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            first = first if self._address is None else self._address.scrub(first)
             raise ConfigError(f"Ray at {self._address or 'this machine'}: cannot be reached ({first})") from None
         self._ours = True
 
@@ -128,7 +130,7 @@ class RayExecutor(Crew[Remote]):
             try:
                 answer: Answer | Lost = self._ray.get(one)
             except self._ray.exceptions.RayError as error:
-                answer = Lost(str(error).splitlines()[0])
+                answer = Lost(without_secrets(str(error).splitlines()[0]))
             yield asked[one], answer
 
     def stop(self, hand: Remote) -> None:

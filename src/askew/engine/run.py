@@ -15,6 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from askew.core.address import without_secret_values
 from askew.core.errors import StoreError
 from askew.core.fingerprint import fingerprint
 from askew.core.version import __version__
@@ -107,7 +108,7 @@ def run_step(
         columns, written = _collect(crew, job, stage, shards, writer, meter)
         parts = sorted([*found, *written], key=lambda part: part.start)
         _check_cover(parts, shards.total, step)
-        settings = dict(stage.settings())
+        settings = without_secret_values(dict(stage.settings()))
         manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
         writer.finish(manifest, _provenance())
     return Outcome(manifest, True, len(written), len(found), restarts=crew.restarts - lost_before)

@@ -38,8 +38,10 @@ class Store:
 
     def __init__(self, root: Path | str, cache: Path | str | None = None) -> None:
         self.files: Files = open_files(root)
-        self._address = str(root).rstrip("/")
         self._cache = None if cache is None else Path(cache)
+
+    def __repr__(self) -> str:
+        return f"Store({self.files.where!r})"
 
     @property
     def root(self) -> Path:
@@ -54,7 +56,7 @@ class Store:
         if isinstance(self.files, LocalFiles):
             return self.files.root
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return self._cache or home / "askew" / "stores" / fingerprint(self._address)
+        return self._cache or home / "askew" / "stores" / fingerprint(self.files.where)
 
     def folder(self, step: str, key: str) -> Path:
         """Where a step lives; an error where the store is not a folder."""

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from askew.core import errors
+from askew.core.address import without_secrets
 from askew.core.errors import AskewError, StageError
 from askew.core.version import __version__
 from askew.engine.run import step_key
@@ -48,7 +49,7 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException, where: str) -> Failure:
         """An error of ours as it is; of any other the kind and the first line."""
-        trace = "".join(traceback.format_exception(error))
+        trace = without_secrets("".join(traceback.format_exception(error)))
         kind = next((base.__name__ for base in type(error).__mro__ if base.__module__ == errors.__name__), None)
         if kind is not None:
             facts = {name: value for name, value in vars(error).items() if isinstance(value, str)}

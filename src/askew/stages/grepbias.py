@@ -15,6 +15,7 @@ from askew.core.errors import ConfigError
 from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models import MINILM, identify
 from askew.models.relevance import FILE, LAYOUTS, encode_pairs
+from askew.stages.data_sources import GREPBIASIR
 from askew.trainers.card import WORK, Card, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress, choose_device, remembered, write_whole
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, Texts, finetune, save_trained
@@ -162,7 +163,7 @@ def _card(
         f"{opened[job.method]}",
         command=command,
         base=identity["weights"],
-        data=(*data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
+        data=(GREPBIASIR, *data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
         seed=job.seeds[0],
         settings=identity,
         device=device,

@@ -8,12 +8,13 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
@@ -48,7 +49,12 @@ class Recipe:
     """A recipe as read: its name and its sections."""
 
     name: str
-    sections: Mapping[str, Any]
+    # A recipe may hold a key, and what holds a recipe is printed in places that nobody thinks of.
+    sections: Mapping[str, Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """No later message quotes what is secret in it."""
+        know_secrets(self.sections)
 
     def table(self, name: str) -> dict[str, Any]:
         """A section with one table; empty where the recipe has none."""

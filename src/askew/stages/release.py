@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.local import local_paths, public, public_settings, public_text
 from askew.core.outcome import OUTCOMES
 from askew.core.version import __version__
 from askew.engine.run import Outcome
@@ -65,7 +66,12 @@ class _Release:
         # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
         table = self.with_context(chosen).drop("settings", strict=False)
         renamed = {name: _renamed(name) for name in table.columns if _renamed(name) != name}
-        return publish(table.rename(renamed), facts, out, repair=tables)
+        return publish(table.rename(renamed).rename(public_text), self.public(facts), out, repair=tables)
+
+    def public(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The facts without places of this machine."""
+        found: dict[str, Any] = public(facts, local_paths(self.build.recipe.sections))
+        return found
 
     def read(self, step: str) -> pl.DataFrame:
         if not self.outcomes[step].manifest.parts:
@@ -97,7 +103,7 @@ class _Release:
                 {"id": one.id, "licence": one.licence or "not stated", "source": one.source or ""}
                 for one in evaluate.lexicons()
             ],
-            "recipe": recipe_text(recipe.sections),
+            "recipe": recipe_text(public_settings(recipe.sections)),
             "counts": {name: outcome.manifest.rows_out for name, outcome in self.outcomes.items()},
             "dropped": _dropped(self.outcomes),
             "versions": {"askew": __version__},

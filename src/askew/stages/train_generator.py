@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import DataError, StoreError
+from askew.core.local import public_text
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.reformulators.stemmers.porter import stem
+from askew.stages.data_sources import known_source
 from askew.statistics.intervals import mean_with_interval
 from askew.trainers.card import WORK, Card, Table, claim, read_measured, write_card
 from askew.trainers.common import Pace, Progress
@@ -73,7 +75,7 @@ def train_generator(
     identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
     found = claim(out, identity)
     if found is not None:
-        return found
+        return _usable_here(found, given)
     test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
     if not test_read:
         raise DataError("generator: expected held-out pairs, found none; give more queries, or split=query")
@@ -90,7 +92,16 @@ def train_generator(
     facts = read_measured(out)
     if facts is None:
         raise StoreError(f"{out}: expected the facts that were just written, found none")
-    return facts
+    return _usable_here(facts, given)
+
+
+def _usable_here(facts: dict[str, Any], job: GeneratorJob) -> dict[str, Any]:
+    """The card has the name of a model that lies in a folder; who trained it needs to know where that is."""
+    model = job.text.model
+    extra = dict(facts["extra"])
+    named, here = f"local.model={public_text(model)}", f"local.model={model}"
+    extra["use"] = shlex.join(here if word == named else word for word in shlex.split(extra["use"]))
+    return {**facts, "extra": extra}
 
 
 def read_judged(collection: Collection) -> tuple[Judged, Counter[str]]:
@@ -201,7 +212,7 @@ def _card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
         about="Trained on pairs of a passage and a query that it answers, as RePair's stages pair and finetune.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
-        data=({"collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
+        data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
         measured=measured,
         tables=(

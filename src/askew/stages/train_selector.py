@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.local import public
 from askew.core.ranking import Floats, Ints
 from askew.models import MINILM, identify, load_model
 from askew.rankers.disk import Texts, read_header
@@ -127,7 +128,7 @@ def train_selector(
     encoder.save(out)
     tested = np.flatnonzero(parts == "test").tolist()
     write_held_out(out, [built.query_ids[one] for one in tested], [built.originals[one] for one in tested])
-    write_whole(out / RULE, json.dumps({"settings": asdict(given.settings), LEAN_AWARE: rule}, indent=1) + "\n")
+    write_whole(out / RULE, json.dumps({"settings": public(asdict(given.settings)), LEAN_AWARE: rule}, indent=1) + "\n")
     write_card(out, _card(done, given, identity, encoder.device, command))
     shutil.rmtree(out / WORK, ignore_errors=True)
     return done

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import StoreError
+from askew.core.local import local_paths, public, public_text, without_local_paths
 from askew.trainers.common import write_whole
 
 MEASURED = "measured.json"
@@ -34,7 +36,8 @@ class Table:
 class Card:
     """What is to be known of a model. ``data`` names each file with its hash and rows; ``measured`` are plain numbers.
 
-    ``about`` and ``limits`` are prose of ours; everything else may come from elsewhere and is escaped.
+    A row of ``data`` may state the ``license``, ``link`` and ``authors`` of what it names. ``about`` and ``limits`` are
+    prose of ours; everything else may come from elsewhere and is escaped.
     """
 
     title: str
@@ -52,11 +55,38 @@ class Card:
 
 
 def write_card(folder: Path, card: Card) -> None:
-    """README.md, then measured.json: where that stands, the model beside it is whole."""
+    """README.md, then measured.json: where that stands, the model beside it is whole. Neither has a path."""
+    card = _public(card)
     facts = {**asdict(card), "hardware": hardware(card.device), "versions": versions()}
     text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(folder / "README.md", "\n".join(_lines(card, facts)) + "\n")
     write_whole(folder / MEASURED, text + "\n")
+
+
+def _public(card: Card) -> Card:
+    paths = local_paths(asdict(card))
+    tables = tuple(
+        Table(public(one.title, paths), tuple(public(one.columns, paths)), tuple(map(tuple, public(one.rows, paths))))
+        for one in card.tables
+    )
+    return replace(
+        card, command=public_command(card.command), base=public(card.base, paths), tables=tables,
+        data=tuple(public(card.data, paths)), settings=public(card.settings, paths),
+        measured=public(card.measured, paths), extra=public(card.extra, paths),
+    )  # fmt: skip
+
+
+def public_command(command: str) -> str:
+    """A command with the names of its files and folders, not where they lie; their names may have blanks in them."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    if shlex.join(words) != command:
+        return public_text(command)
+    parts = (one.partition("=") for one in words)
+    return public_text(shlex.join(without_local_paths(name) + sign + without_local_paths(value)
+                                  for name, sign, value in parts))  # fmt: skip
 
 
 def read_measured(folder: Path) -> dict[str, Any] | None:
@@ -83,7 +113,7 @@ def claim(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
         raise StoreError(f"{out}: expected a new folder for the model, found a file; choose another --out")
     found = read_measured(out)
     if found is not None:
-        if found.get("extra", {}).get("identity") != identity:
+        if found.get("extra", {}).get("identity") not in (identity, public(identity)):
             raise StoreError(f"{out}: there is a model of another training; choose another --out, or delete this one")
         return found
     begun = out / WORK / BEGUN
@@ -132,6 +162,8 @@ def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
     lines = [f"# {plain(card.title)}", "", card.about, "", f"Base: {plain(card.base)}. Seed: {card.seed}.", ""]
     lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
     lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
+    if not any(one.get("license") for one in card.data):
+        lines += ["The license of the data is not stated here: find it out before you pass the model on.", ""]
     lines += ["Settings:", "", *_block(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
     for table in card.tables:
         lines += [f"## {plain(table.title)}", "", *_table(table), ""]

@@ -42,7 +42,7 @@ class Settings:
     sources: Sources = field(default_factory=Sources)
     host: str = "127.0.0.1"
     port: int = 8642
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
 from askew.reformulators.llm.pace import Pace, back_off
 from askew.reformulators.llm.usage import Account
@@ -47,9 +48,14 @@ class Endpoint:
     concurrency: int = 8
     seed: int = 0
 
-    def url(self) -> str:
+    def __post_init__(self) -> None:
+        """Whoever makes it with a plain text gets an address that does not show a key either."""
+        if self.base_url is not None:
+            object.__setattr__(self, "base_url", Address(self.base_url))
+
+    def url(self) -> Address:
         """The address that requests go to; from the environment where no setting names one."""
-        found = self.base_url or os.environ.get("OPENAI_BASE_URL", "")
+        found = Address(self.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         if not found:
             raise ConfigError(
                 "llm: expected the setting base_url or the environment variable OPENAI_BASE_URL, "
@@ -58,9 +64,10 @@ class Endpoint:
         return _checked_url(found)
 
 
-def _checked_url(base_url: str) -> str:
+def _checked_url(base_url: Address) -> Address:
+    whole = base_url.reveal()
     try:
-        parts = urlsplit(base_url)
+        parts = urlsplit(whole)
         port_is_sound = parts.port is None or parts.port > 0
     except ValueError:
         raise ConfigError(
@@ -68,10 +75,15 @@ def _checked_url(base_url: str) -> str:
         ) from None
     if parts.username is not None or parts.password is not None:
         raise ConfigError("llm: expected base_url without a user name or password; a key belongs in the environment")
-    sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and base_url.isprintable()
-    if not sound or parts.query or parts.fragment or " " in base_url:
+    if parts.query or parts.fragment:
+        raise ConfigError(
+            f"llm: expected base_url without ?parameters and #fragment, found some after {base_url!r}; a key belongs "
+            "in the environment"
+        )
+    sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
+    if not sound or " " in whole:
         raise ConfigError(f"llm: expected base_url such as https://host/v1 (http or https), found {base_url!r}")
-    return base_url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
+    return Address(whole.rstrip("/").removesuffix("/chat/completions") + "/chat/completions")
 
 
 class ChatClient:
@@ -81,7 +93,7 @@ class ChatClient:
         self._endpoint, self._pace, self._account, self._stop = endpoint, pace, account, stop
         self._lock = threading.Lock()
         self._http: httpx.Client | None = None
-        self._url = ""
+        self._url = Address("")
 
     def __enter__(self) -> ChatClient:
         return self
@@ -110,7 +122,7 @@ class ChatClient:
 
         deadline = time.monotonic() + self._endpoint.timeout_s
         try:
-            with http.stream("POST", self._url, content=content) as response:
+            with http.stream("POST", self._url.reveal(), content=content) as response:
                 body = self._read(response, deadline)
         except httpx.TimeoutException:
             raise Trouble("time-out") from None
@@ -179,13 +191,21 @@ def _connections(endpoint: Endpoint) -> httpx.Client:
     key = _key(endpoint.key_variable)
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    return httpx.Client(
-        headers=headers,
-        timeout=httpx.Timeout(endpoint.timeout_s, pool=None),
-        limits=httpx.Limits(max_connections=endpoint.concurrency, max_keepalive_connections=endpoint.concurrency),
-        follow_redirects=False,
-        verify=_trust(),
-    )
+    most = endpoint.concurrency
+    try:
+        return httpx.Client(
+            headers=headers,
+            timeout=httpx.Timeout(endpoint.timeout_s, pool=None),
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
+            follow_redirects=False,
+            verify=_trust(),
+        )
+    except (ValueError, ImportError, httpx.InvalidURL) as error:
+        # The only addresses that are read here are those of proxies, and they may have a password in them.
+        raise ConfigError(
+            f"llm: the proxy in the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used "
+            f"({type(error).__name__})"
+        ) from None
 
 
 @cache
@@ -208,4 +228,4 @@ def _key(variable: str) -> str:
 
 
 def _without(key: str, text: str) -> str:
-    return text.replace(key, _HIDDEN) if len(key) >= 8 else text
+    return without_secrets(text.replace(key, _HIDDEN) if len(key) >= 8 else text)

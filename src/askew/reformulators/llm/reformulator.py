@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ class LlmReformulator:
         on_failure: str = "count", give_up_after: int = 25,
     ) -> None:  # fmt: skip
         _check_texts(model=model, key_variable=key_variable, endpoint_name=endpoint_name)
+        _check_variable(key_variable)
         _check_choice("max_tokens_field", max_tokens_field, ("max_tokens", "max_completion_tokens"))
         _check_choice("on_failure", on_failure, ("count", "error"))
         _check_whole(1, samples=samples, count=count, max_tokens=max_tokens, passages=passages, attempts=attempts)
@@ -160,6 +162,15 @@ def _check_texts(**settings: str) -> None:
     for name, value in settings.items():
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(f"llm: expected {name} to be a text, found {value!r}")
+
+
+def _check_variable(name: str) -> None:
+    """A key that was given in place of a name must not come out in a message."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ConfigError(
+            "llm: expected key_variable to be the name of an environment variable, such as OPENAI_API_KEY; found "
+            "another text, which is not shown because it may be the key itself"
+        )
 
 
 def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:

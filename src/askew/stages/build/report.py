@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.local import local_paths, public, public_settings, public_text
 from askew.core.measure import Direction
 from askew.engine.run import Outcome
 from askew.engine.store import Store
@@ -207,7 +208,7 @@ class _Report:
     def page(self) -> str:
         """The whole page."""
         sections = list(self._sections())
-        title = str(self.build.recipe.sections.get("title", self.build.recipe.name))
+        title = public_text(str(self.build.recipe.sections.get("title", self.build.recipe.name)))
         return document(f"{title}: report", self._head(), sections, self._foot())
 
     def _sections(self) -> Iterator[Section]:
@@ -239,9 +240,10 @@ class _Report:
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
         about = str(recipe.sections.get("about", "Pairs of queries and other ways to ask them."))
+        about = public(about, local_paths(recipe.sections))
         chosen = ", ".join(f"{name} {int(self.pairs[name].sum()):,}" for name in self.choice.subsets)
         rows: list[tuple[str, object]] = [
-            ("recipe", code(recipe.name)), ("collection", code(self.build.resources.collection.id)),
+            ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
             ("ranker", ", ".join([self.ranker, *_said(settings, but=("ranker",))])),
             ("pairs", f"{len(self.pairs):,} of {self.pairs['query_id'].n_unique():,} queries"), ("subsets", chosen),
             ("lexicons", ", ".join(one.id for one in self.build.evaluate.lexicons()) or "none"),
@@ -267,7 +269,7 @@ class _Report:
             MeasureFacts(one.text, one.signature, _BETTER[one.direction], self.choice.part[one.text])
             for one in self.build.evaluate.asked
         ]
-        recipe = json.dumps(self.build.recipe.sections, indent=2, ensure_ascii=False)
+        recipe = json.dumps(public_settings(self.build.recipe.sections), indent=2, ensure_ascii=False)
         return making_section(self.files, steps, measures, recipe)
 
     def _subsets(self) -> Section:
@@ -364,7 +366,7 @@ class _Report:
             buckets(agg_all(scores, measure, self.ranker, direction, missing).table),
             hard_table(self.pairs, rankers, measure, direction),
         )
-        return refined_section(self.files, found, measure, self.ranker, resources.collection.id)
+        return refined_section(self.files, found, measure, self.ranker, public_text(resources.collection.id))
 
     def _examples(self) -> Section:
         effectiveness, lean = self.choice.effectiveness, self.choice.lean or self.choice.effectiveness

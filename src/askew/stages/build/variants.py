@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.core.address import without_secret_values
 from askew.plugins.asking import Asked, Filter, Reformulator
 from askew.stages.reformulate import FirstPass
 
@@ -72,7 +73,7 @@ class Reformulate:
             [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
         ]
         for name, method in self.methods.items():
-            settings = json.dumps(dict(method.settings()), sort_keys=True)
+            settings = json.dumps(without_secret_values(dict(method.settings())), sort_keys=True)
             found = method.reformulate(asked)
             counts: Counter[int] = Counter()
             for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True):

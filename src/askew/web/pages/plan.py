@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from askew.core.address import without_secret_values
 from askew.publish.page import numerals as n
 from askew.publish.page.axes import shortened
 from askew.publish.page.frame import About, picture, text
@@ -118,7 +119,7 @@ def step_page(found: StepFile, note: str) -> Page:
         *((str(key), str(value)) for key, value in sorted(found.made.items())),
     ]  # fmt: skip
     listed = tag("dl", *(part for name, value in facts for part in (tag("dt", shown(name)), tag("dd", shown(value)))))
-    settings = tag("pre", json.dumps(one.settings, indent=2, ensure_ascii=False, sort_keys=True))
+    settings = tag("pre", json.dumps(without_secret_values(one.settings), indent=2, ensure_ascii=False, sort_keys=True))
     head: list[tuple[object, str]] = [
         ("part", "code"), ("from row", "number"), ("to row", "number"), ("rows out", "number"), ("bytes", "number"),
         ("sha256", "code"),

@@ -1,0 +1,229 @@
+"""Addresses that may carry a key: shown without it, and given whole only to what opens them.
+
+``Address`` is the type of every store, endpoint, cluster and collection that is named by a URL. ``without_secrets``
+cleans a text that somebody else wrote, such as the error of a library that quotes the URL it was given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+HIDDEN = "[hidden]"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
+_BEGIN = re.compile(rf"({_SCHEME})(:/{{1,2}})")
+# What fsspec puts before another URL, as in zip://a.zip::s3://bucket; no credentials are there.
+_CHAIN = re.compile(rf"(?:{_SCHEME}(?:://[^:@?#]*)?::)+(?={_SCHEME}://)")
+# A path that was normalized has one slash left after the scheme.
+_IN_TEXT = re.compile(rf"\b{_SCHEME}:/{{1,2}}[^\s\"'<>`|\\]+")
+# An address without a scheme, such as user:password@host:6379. A measure such as NFaiRR(...)@10 is none.
+_HOST_WITH_USER = re.compile(
+    r"[^/@\s()'\"]*:[^@\s()'\"]*@(?=(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w.-]+:\d+)(?:[:/]\S*)?$)"
+)
+# In these the part before the @ is the container, which is no secret unless a colon follows it.
+_CONTAINER_BEFORE_HOST = {"abfs", "abfss", "wasb", "wasbs"}
+# What tells two stores of the same name apart, and is no secret.
+_SHOWN_PARAMETERS = {"region", "scheme", "endpoint_override"}
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9._:/\[\]-]*")
+_SECRET_NAME = re.compile(
+    r"secret|passw|credential|(^|[-_.])token$|api[-_.]?key|access[-_.]?key|account[-_.]?key|private[-_.]?key"
+    r"|^(sig|key|auth|pwd|authorization|bearer)$",
+    re.IGNORECASE,
+)
+_ASSIGNED = re.compile(r"(?<=[?&;])([A-Za-z0-9_.%-]+)=([^&;#\s\"'<>`|\\]+)")
+# Shorter ones could be a part of any word: passwords, and names or fragments that may be keys.
+_LEAST, _LEAST_NAME = 8, 16
+_known: set[str] = set()
+
+
+class Address(str):
+    """A folder or a URL. As a text it has no user information, no credentials and no fragment; ``reveal`` has all.
+
+    Two addresses are equal where they look the same, so that a changed key is not another store.
+    """
+
+    __slots__ = ("_whole",)
+    _whole: str
+
+    def __new__(cls, whole: str | os.PathLike[str]) -> Address:
+        """From the text that was given; an address stays as it is."""
+        if isinstance(whole, Address):
+            return whole
+        text = os.fspath(whole)
+        made = super().__new__(cls, _shown(text))
+        made._whole = text
+        _known.update(_pieces(text, sure=True))
+        return made
+
+    def __reduce__(self) -> tuple[type[Address], tuple[str]]:
+        """Another process gets the whole address."""
+        return Address, (self._whole,)
+
+    def reveal(self) -> str:
+        """The address with everything in it: only for what opens it, never for a message or a file."""
+        return self._whole
+
+    @property
+    def scheme(self) -> str:
+        """What stands before ``://``; empty for a path."""
+        return self._whole.partition("://")[0] if "://" in self._whole else ""
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether something in it is not shown."""
+        return str(self) != self._whole
+
+    def scrub(self, text: str) -> str:
+        """A message of whoever was given the whole address, without what is hidden in it."""
+        text = text.replace(self._whole, str(self))
+        for piece in sorted(_pieces(self._whole), key=len, reverse=True):
+            if len(piece) >= 4:
+                text = text.replace(piece, HIDDEN)
+            elif re.search(rf"(?<!\w){re.escape(piece)}(?!\w)", text):
+                return "the message quotes the address and is not shown"
+        return without_secrets(text)
+
+
+def without_secrets(text: str) -> str:
+    """The text without credentials: those of any URL in it, and those of every address that was made before."""
+    if ":/" in text:
+        text = _IN_TEXT.sub(lambda found: _clean(found[0]), text)
+    for secret in sorted(_known, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def without_secret_values(value: Any) -> Any:
+    """Settings as they may be published: values that are named like a secret are hidden, addresses are cleaned."""
+    if isinstance(value, Mapping):
+        return {
+            key: HIDDEN if is_secret_name(str(key)) and _may_hold(inner) else without_secret_values(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secret_values(one) for one in value]
+    if not isinstance(value, str):
+        return value
+    return without_secrets(str(Address(value)) if _looks_like_one(value) else value)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting or parameter of this name is likely to be a key or a password."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def know_secrets(value: Any) -> None:
+    """Remember what is secret in settings that were read, so that ``without_secrets`` finds it in any text."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if is_secret_name(str(key)) and isinstance(inner, str):
+                _known.update(_written(inner, _LEAST))
+            know_secrets(inner)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            know_secrets(one)
+    elif isinstance(value, str):
+        Address(value)
+
+
+def _may_hold(value: Any) -> bool:
+    return bool(value) and isinstance(value, str | Mapping | list | tuple)
+
+
+def _looks_like_one(text: str) -> bool:
+    return bool(_BEGIN.match(text) or _HOST_WITH_USER.match(text)) and not any(char.isspace() for char in text)
+
+
+def _shown(text: str) -> str:
+    """The address without user information, fragment and all parameters but those known to be no secret."""
+    chain = _CHAIN.match(text)
+    if chain is not None:
+        return chain[0] + _shown(text[chain.end() :])
+    begin = _BEGIN.match(text)
+    if begin is None:
+        return _HOST_WITH_USER.sub("", text, count=1)
+    rest = text[begin.end() :]
+    user, host = _split_user(rest)
+    if host is None:
+        return f"{begin[0]}{HIDDEN}"
+    place, _, query = host.partition("#")[0].partition("?")
+    container = f"{user}@" if user and _is_container(begin[1], user) else ""
+    kept = _kept_parameters(query)
+    return f"{begin[0]}{container}{place}{'?' if kept else ''}{kept}"
+
+
+def _split_user(rest: str) -> tuple[str, str | None]:
+    """User information and what follows it; no host where a key has letters that end a host, so that nobody can say."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
+        user, _, last = authority.rpartition("@")
+        return user, last + rest[len(authority) :]
+    path = rest.partition("?")[0]
+    port = authority.rpartition(":")[2]
+    if ":" in authority and not authority.startswith("[") and (not port.isdigit() or "@" in path) and "@" in rest:
+        return authority, None
+    return "", rest
+
+
+def _kept_parameters(query: str) -> str:
+    pairs = [one.partition("=") for one in query.split("&") if one]
+    return "&".join(
+        f"{name}={value}" for name, _, value in pairs if name in _SHOWN_PARAMETERS and _PLAIN_VALUE.fullmatch(value)
+    )
+
+
+def _pieces(text: str, sure: bool = False) -> set[str]:
+    """What is hidden in an address, also as a library may write it; ``sure``: only what is in no other text."""
+    chain = _CHAIN.match(text)
+    text = text[chain.end() :] if chain else text
+    begin = _BEGIN.match(text)
+    if begin is None:
+        bare = _HOST_WITH_USER.match(text)
+        return _parts(bare[0].removesuffix("@"), sure) if bare else set()
+    rest = text[begin.end() :]
+    user, host = _split_user(rest)
+    found = set() if _is_container(begin[1], user) else _parts(user, sure)
+    if host is None:
+        return found | _parts(rest.rpartition("@")[0], sure)
+    host, _, fragment = host.partition("#")
+    for one in host.partition("?")[2].split("&"):
+        name, _, value = one.partition("=")
+        if name not in _SHOWN_PARAMETERS:
+            found |= _written(value, _LEAST if sure else 0) if not sure or _is_secret_parameter(name) else set()
+    return found | _written(fragment, _LEAST_NAME if sure else 0)
+
+
+def _parts(user: str, sure: bool) -> set[str]:
+    name, _, password = user.partition(":")
+    return {
+        *_written(user if password else "", _LEAST if sure else 0),
+        *_written(password, _LEAST if sure else 0),
+        *_written(name, _LEAST_NAME if sure else 0),
+    }
+
+
+def _written(piece: str, least: int) -> set[str]:
+    return {one for one in (piece, unquote(piece), unquote_plus(piece)) if len(one) >= max(least, 1)}
+
+
+def _is_container(scheme: str, user: str) -> bool:
+    return scheme.lower() in _CONTAINER_BEFORE_HOST and ":" not in user
+
+
+def _clean(url: str) -> str:
+    """A URL that stands in a text: what is after it in the sentence stays, and so do parameters that are no secret."""
+    begin = _BEGIN.match(url)
+    assert begin is not None, "only what begins like a URL comes here"
+    user, host = _split_user(url[begin.end() :])
+    if host is None:
+        return f"{begin[0]}{HIDDEN}"
+    place = f"{begin[0]}{user + '@' if user and _is_container(begin[1], user) else ''}{host}"
+    return _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if _is_secret_parameter(found[1]) else found[0], place)
+
+
+def _is_secret_parameter(name: str) -> bool:
+    """Also the signature of an address that is signed for a while."""
+    return is_secret_name(name) or name.lower().endswith("signature")
