@@ -17,21 +17,14 @@ import pyarrow as pa
 from askew.core.errors import DataError
 from askew.core.ranking import Hits
 from askew.models import identify, load_model
+from askew.rankers.blocks import CheckedArray
 from askew.rankers.bm25.bags import BagSearcher, distinct_bags
 from askew.rankers.bm25.bounds import read_weights, write_weights
 from askew.rankers.common import check_weights, one_word, query_texts
-from askew.rankers.disk import (
-    flat,
-    new_folder,
-    open_header,
-    read_strings,
-    refuse_repeats,
-    write_header,
-    write_strings,
-)
+from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
 
-FORMAT = 1
 _WEIGHTS = "weights-model"
+_ARRAYS = {"offsets.i64": np.int64, "docs.i32": np.int32}
 
 
 def make_index(
@@ -65,7 +58,7 @@ def make_index(
         "documents": len(doc_ids), "terms": width, "postings": len(docs), "model": model, "revision": revision,
         "weights": identify(model, revision), "most_terms": most_terms,
     }  # fmt: skip
-    write_header(folder, "sparse", FORMAT, ["offsets.i64", "docs.i32", "doc_ids.arrow"], facts)
+    write_header(folder, "sparse", [*_ARRAYS, "doc_ids.arrow"], facts)
     return facts
 
 
@@ -77,13 +70,14 @@ class SparseRanker:
         device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)
-        self.header = open_header(self.folder, "sparse", FORMAT)
+        self.header = open_header(self.folder, "sparse", lazily=_ARRAYS)
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         self._encoder = load_model("sparse", self.header["model"], self.header["revision"], device)
         check_weights(self.header, self.folder)
-        offsets = np.fromfile(self.folder / "offsets.i64", np.int64)
-        postings = self.header["postings"]
-        docs = np.memmap(self.folder / "docs.i32", np.int32, "r") if postings else np.zeros(0, np.int32)
+        offsets, docs = (
+            CheckedArray(self.folder / name, dtype, self.header["files"].get(name, {}))
+            for name, dtype in _ARRAYS.items()
+        )
         weights = read_weights(self.folder / _WEIGHTS)
         self._searcher = BagSearcher(offsets, docs, weights, len(self.doc_ids), threads)
         self._batch, self._most = batch_size, most_terms
