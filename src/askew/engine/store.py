@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +29,9 @@ from askew.engine.manifest import Manifest, Part
 
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")
 _META = b"askew"
+# A digest is remembered only where the file was last changed so long before it was read: what is written later then
+# has a later time of change, also where the clock of the file system has coarse steps.
+SETTLED_S = 2.0
 
 
 class Store:
@@ -156,18 +160,31 @@ class Store:
             yield file.read(columns=columns)
 
     def digest(self, path: Path) -> str:
-        """The digest of a file, remembered as long as its size and time do not change."""
-        stat = path.stat()
-        mark = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
+        """The digest of a file, remembered until it is written, replaced or moved.
+
+        Remembered by its device, inode, size and times. The time of change (ctime) is set by the system with every
+        write and cannot be set back by programs; so an edit that keeps the size and restores the time of modification
+        is noticed. What remains: bytes that change below the file system, a system clock that is set back, and file
+        systems that do not keep a time of change.
+        """
+        before = path.stat()
+        mark = _mark(path, before)
         known = self._digests().get(mark)
         if known is not None:
             return known
-        found = digest_file(path)
+        now, found = time.time(), digest_file(path)
+        if now - max(before.st_ctime, before.st_mtime) > SETTLED_S and _mark(path, path.stat()) == mark:
+            self._remember(mark, found)
+        return found
+
+    def _remember(self, mark: str, digest: str) -> None:
+        """Keep a digest in the place of an older one of the same file."""
+        file = mark.rpartition("|")[0]
         with self.lock("digests"):
             # Read again: another process may have added its own meanwhile.
-            digests = {**self._digests(), mark: found}
+            others = {name: one for name, one in self._digests().items() if name.rpartition("|")[0] != file}
+            digests = {**others, mark: digest}
             write_whole(self.local / "digests.json", json.dumps(digests, indent=0, sort_keys=True).encode())
-        return found
 
     def _digests(self) -> dict[str, str]:
         try:
@@ -175,6 +192,12 @@ class Store:
         except (OSError, ValueError):
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def _mark(path: Path, stat: os.stat_result) -> str:
+    """A file as it is now: its path, and after the last bar what changes with its content."""
+    state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return f"{path.resolve()}|{' '.join(map(str, state))}"
 
 
 class StepWriter:
