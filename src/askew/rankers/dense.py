@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow as pa
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
+from askew.plugins.limits import Count, OneOf
 from askew.rankers.blocks import CheckedArray
 from askew.rankers.common import check_k, check_weights, join_hits, one_word, query_texts
 from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
@@ -28,11 +29,12 @@ from askew.rankers.topk import TopK
 _VECTORS = "vectors.f32"
 _BLOCK = 1 << 14
 _QUERIES = 256
+_SEARCHES = ("exact", "faiss")
 
 
 def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
-    query_prompt: str = "", doc_prompt: str = "", faiss: str = "", batch_size: int = 64, device: str | None = None,
+    query_prompt: str = "", doc_prompt: str = "", faiss: str = "", batch_size: Count = 64, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Encode documents into a folder. ``faiss`` is a factory text such as HNSW32 or IVF1024,Flat for an index of it."""
     new_folder(folder)
@@ -64,12 +66,12 @@ class DenseRanker:
     """Vectors of a sentence encoder, searched exactly (``search='exact'``) or by FAISS (``search='faiss'``)."""
 
     def __init__(
-        self, index: Path | str, search: str = "exact", nprobe: int = 32, batch_size: int = 64,
-        device: str | None = None,
+        self, index: Path | str, search: Annotated[str, OneOf(_SEARCHES)] = "exact", nprobe: Count = 32,
+        batch_size: Count = 64, device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)
         self.header = open_header(self.folder, "dense", lazily=[_VECTORS])
-        if search not in ("exact", "faiss"):
+        if search not in _SEARCHES:
             raise ConfigError(f"dense: expected search exact or faiss, found {search!r}")
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         known = self.header["files"].get(_VECTORS, {})

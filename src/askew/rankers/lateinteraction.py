@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
 from askew.plugins.kinds import Ranker
+from askew.plugins.limits import Count, OneOf
 from askew.rankers.blocks import CheckedArray
 from askew.rankers.common import check_k, check_weights, one_word, query_texts, ranked
 from askew.rankers.disk import (
@@ -36,14 +37,15 @@ from askew.rankers.topk import TopK
 
 _TOKENS = "tokens.bin"
 _BLOCK = 2048
+_PRECISIONS = ("float16", "float32")
 
 
 def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
-    precision: str = "float16", batch_size: int = 32, device: str | None = None,
+    precision: Annotated[str, OneOf(_PRECISIONS)] = "float16", batch_size: Count = 32, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Encode the tokens of documents. ``precision`` float16 halves the disk; scores are computed in 32 bits."""
-    if precision not in ("float16", "float32"):
+    if precision not in _PRECISIONS:
         raise ConfigError(f"lateinteraction: expected precision float16 or float32, found {precision!r}")
     new_folder(folder)
     encoder = load_model("multivector", model, revision, device)
@@ -71,7 +73,7 @@ class LateInteractionRanker:
     """MaxSim over token vectors, exact; or a reranker of another ranker's first documents."""
 
     def __init__(
-        self, index: Path | str, first: Ranker | None = None, depth: int = 1000, batch_size: int = 32,
+        self, index: Path | str, first: Ranker | None = None, depth: Count = 1000, batch_size: Count = 32,
         device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)

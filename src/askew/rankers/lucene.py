@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from askew.core.errors import MissingExtra
 from askew.core.ranking import Hits
+from askew.plugins.limits import NotNegative, Share
 from askew.rankers.common import check_k, query_texts
 from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
 
@@ -101,7 +102,7 @@ def _directory(folder: Path) -> Any:
 class LuceneRanker:
     """BM25 by Lucene itself."""
 
-    def __init__(self, index: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
+    def __init__(self, index: Path | str, k1: NotNegative = 0.9, b: Share = 0.4) -> None:
         java = java_classes()
         self.folder = Path(index)
         self.header = open_header(self.folder, "lucene")

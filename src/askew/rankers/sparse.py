@@ -17,8 +17,9 @@ import pyarrow as pa
 from askew.core.errors import DataError
 from askew.core.ranking import Hits
 from askew.models import identify, load_model
+from askew.plugins.limits import Count
 from askew.rankers.blocks import CheckedArray
-from askew.rankers.bm25.bags import BagSearcher, distinct_bags
+from askew.rankers.bm25.bags import MOST, BagSearcher, distinct_bags
 from askew.rankers.bm25.bounds import read_weights, write_weights
 from askew.rankers.common import check_weights, one_word, query_texts
 from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
@@ -28,8 +29,8 @@ _ARRAYS = {"offsets.i64": np.int64, "docs.i32": np.int32}
 
 
 def make_index(
-    documents: Iterable[pa.Table], folder: Path, model: str, revision: str | None = None, batch_size: int = 32,
-    most_terms: int | None = None, device: str | None = None,
+    documents: Iterable[pa.Table], folder: Path, model: str, revision: str | None = None, batch_size: Count = 32,
+    most_terms: Count | None = None, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Encode documents into postings. ``most_terms`` keeps only so many terms of each document, the heaviest."""
     new_folder(folder)
@@ -65,8 +66,10 @@ def make_index(
 class SparseRanker:
     """Weights that a model gives to the words of its vocabulary, searched exactly on postings."""
 
+    most = MOST
+
     def __init__(
-        self, index: Path | str, most_terms: int | None = None, batch_size: int = 32, threads: int | None = None,
+        self, index: Path | str, most_terms: Count | None = None, batch_size: Count = 32, threads: Count | None = None,
         device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)
