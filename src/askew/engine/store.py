@@ -25,10 +25,11 @@ import pyarrow.parquet as pq
 from askew.core.errors import StoreError
 from askew.core.fingerprint import digest_file, fingerprint
 from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
-from askew.engine.manifest import Manifest, Part
+from askew.engine.manifest import Manifest, Part, remedy
 
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")
 _META = b"askew"
+_PLANS = "plans"
 # A digest is remembered only where the file was last changed so long before it was read: what is written later then
 # has a later time of change, also where the clock of the file system has coarse steps.
 SETTLED_S = 2.0
@@ -89,7 +90,10 @@ class Store:
             return None
         except OSError as error:
             raise StoreError(f"{path}: the manifest cannot be read ({error.strerror or error})") from None
-        return Manifest.parse(data, path)
+        found = Manifest.parse(data, path)
+        if f"{found.step}-{found.key}" != name:
+            raise StoreError(f"{path}: the manifest is that of {found.step}-{found.key}; {remedy(path)}")
+        return found
 
     def _path(self, name: str) -> str:
         return f"{self.files.where}/{name}"
@@ -142,22 +146,43 @@ class Store:
     def read(self, manifest: Manifest, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """The parts of a finished step in order, each checked against its digest first."""
         for part in manifest.parts:
-            name = f"{manifest.step}-{manifest.key}/{part.file}"
-            path = self._path(name)
-            try:
-                data = self.files.read(name)
-            except OSError as error:
-                why = error.strerror or str(error)
-                raise StoreError(f"{path}: a part of a finished step cannot be read ({why})") from None
-            if len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256:
-                raise StoreError(f"{path}: the part is damaged (its digest is not the one in the manifest)")
-            file = pq.ParquetFile(pa.BufferReader(data))
-            if columns_of(file.schema_arrow) != manifest.columns or file.metadata.num_rows != part.rows:
-                raise StoreError(
-                    f"{path}: the part is not the one that the manifest tells of (expected {part.rows} rows of "
-                    f"{', '.join(manifest.columns)}); delete its folder and run again"
-                )
-            yield file.read(columns=columns)
+            yield self.open_part(manifest, part).read(columns=columns)
+
+    def open_part(self, manifest: Manifest, part: Part) -> pq.ParquetFile:
+        """A part of a finished step, checked against its digest and against what the manifest tells of it."""
+        name = f"{manifest.step}-{manifest.key}/{part.file}"
+        path = self._path(name)
+        try:
+            data = self.files.read(name)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreError(f"{path}: a part of a finished step cannot be read ({why}); {remedy(path)}") from None
+        if len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256:
+            raise StoreError(f"{path}: the part is damaged (its digest is not the one in the manifest); {remedy(path)}")
+        file = pq.ParquetFile(pa.BufferReader(data))
+        if columns_of(file.schema_arrow) != manifest.columns or file.metadata.num_rows != part.rows:
+            raise StoreError(
+                f"{path}: the part is not the one that the manifest tells of (expected {part.rows} rows of "
+                f"{', '.join(manifest.columns)}); {remedy(path)}"
+            )
+        return file
+
+    def remember_plan(self, origin: dict[str, Any]) -> None:
+        """Keep what is needed to run the steps of a plan again: the same plan is kept once."""
+        text = json.dumps(origin, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        name = f"{_PLANS}/{fingerprint(origin)}.json"
+        if not self.files.exists(name):
+            self.files.write(name, text.encode())
+
+    def plans(self) -> list[dict[str, Any]]:
+        """The plans that were run in this store, those whose files are as they were written."""
+        found = []
+        for name in self.files.list(_PLANS):
+            with contextlib.suppress(OSError, ValueError):
+                origin = json.loads(self.files.read(f"{_PLANS}/{name}"))
+                if name == f"{fingerprint(origin)}.json" and isinstance(origin, dict):
+                    found.append(origin)
+        return found
 
     def digest(self, path: Path) -> str:
         """The digest of a file, remembered until it is written, replaced or moved.
@@ -249,6 +274,10 @@ class StepWriter:
         self._put(name, data)
         return Part(name, start, stop, table.num_rows, kept, dict(sorted(dropped.items())), digest, len(data))
 
+    def part(self, name: str) -> Part:
+        """What a part says of itself, if its bytes are those that its name tells of."""
+        return self._read(name)
+
     def has(self, part: Part) -> bool:
         """Whether a part that somebody wrote is there."""
         return self._files.exists(f"{self._name}/{part.file}")
@@ -282,6 +311,11 @@ class StepWriter:
         except OSError as error:
             first = error.strerror or str(error).partition("\n")[0]
             raise StoreError(f"{self.where}/{name}: cannot be written ({first})") from None
+
+
+def is_part(name: str) -> bool:
+    """Whether a file is a part of a step."""
+    return _PART.fullmatch(name) is not None
 
 
 def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:

@@ -26,6 +26,8 @@ def remedy(path: Path) -> str:
     folder = path if path.is_dir() else path.parent
     while (folder.parent / "header.json").exists():
         folder = folder.parent
+    if (folder.parent / "plans").is_dir():  # an index of a store, which knows how it is made
+        folder = folder.parent
     return f"index anew: askew verify {folder} --repair"
 
 

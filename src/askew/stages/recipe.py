@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import json
 import re
 import tomllib
 from collections import Counter
@@ -188,7 +189,15 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
         for step in _up_to(until, steps)
     ]
-    return Build(recipe, Plan({"queries": resources.queries}, steps), resources, evaluate)
+    return Build(recipe, Plan({"queries": resources.queries}, steps, _origin(recipe)), resources, evaluate)
+
+
+def _origin(recipe: Recipe) -> dict[str, Any] | None:
+    """The recipe as JSON holds it; none where it has something that JSON has not, such as a date."""
+    try:
+        return {"recipe": recipe.name, "sections": json.loads(json.dumps(recipe.sections, allow_nan=False))}
+    except (TypeError, ValueError):
+        return None
 
 
 def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
