@@ -159,7 +159,7 @@ def warm(folder: Path, size: int, count: int) -> None:
             best = {name: 1e3 * min(values) for name, values in times.items()}
             print(
                 f"warm, {count} queries {how}, k={k}: {best['with']:.1f} ms with the comparison, "
-                f"{best['without']:.1f} ms without ({100 * (best['with'] / best['without'] - 1):+.2f}%); the comparison "
+                f"{best['without']:.1f} ms without ({100 * (best['with'] / best['without'] - 1):+.2f}%); the check "
                 f"alone {best['alone']:.3f} ms ({100 * best['alone'] / best['without']:.2f}%)",
                 flush=True,
             )
