@@ -56,7 +56,7 @@ def test_queries_without_a_known_word_are_counted(askew, index, tmp_path):
     [
         (["--ranker", "bm26"], 2, "unknown ranker 'bm26': did you mean 'bm25'?"),
         (["--mu", "5"], 2, "no setting 'mu'"),
-        (["--k1", "-1"], 2, "k1 >= 0"),
+        (["--k1", "-1"], 2, "'k1' should be 0 or more, found -1.0"),
         (["-k", "2000"], 2, "from 1 to 1000"),
         (["--index", "nowhere"], 3, "there is no index"),
         (["--ranker", "replay"], 2, "takes one --run"),

@@ -1,6 +1,7 @@
 """The guarantees of the store, each tried for real."""
 
 import json
+import os
 import random
 import signal
 import time
@@ -14,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, StageError, StoreError
+from askew.core.fingerprint import digest_file
+from askew.engine import store as store_module
 from askew.engine.plan import Plan, Step
 from askew.engine.run import FinishedStep, run_step
 from askew.engine.store import Store
@@ -351,6 +354,43 @@ def test_parts_are_ordinary_parquet(tmp_path):
 
 def test_annotate_keeps_the_contract_of_stages():
     check_stage(Annotate(), pa.concat_tables(Texts().batches()))
+
+
+def test_an_edit_of_the_same_size_and_time_changes_the_digest(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "SETTLED_S", -1.0)
+    path = tmp_path / "f"
+    path.write_text("one")
+    store = Store(tmp_path / "store")
+    first, before = store.digest(path), path.stat()
+    for replaced in (False, True):
+        if replaced:
+            path.unlink()
+        path.write_text("two")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+        assert store.digest(path) == digest_file(path) != first
+
+
+def test_a_digest_is_remembered_only_when_the_last_change_lies_some_seconds_back(tmp_path, monkeypatch):
+    path = tmp_path / "f"
+    path.write_text("one")
+    read = []
+    monkeypatch.setattr(store_module, "digest_file", lambda file: read.append(file) or digest_file(file))
+    store = Store(tmp_path / "store")
+    for settled_after, expected in ((3600.0, 2), (-1.0, 3)):
+        monkeypatch.setattr(store_module, "SETTLED_S", settled_after)
+        assert store.digest(path) == store.digest(path) == digest_file(path)
+        assert len(read) == expected
+
+
+def test_a_file_has_one_remembered_digest(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "SETTLED_S", -1.0)
+    path = tmp_path / "f"
+    store = Store(tmp_path / "store")
+    for text in ("one", "three"):
+        path.write_text(text)
+        store.digest(path)
+    assert list(json.loads((tmp_path / "store" / "digests.json").read_text()).values()) == [digest_file(path)]
 
 
 def test_digests_are_remembered_until_the_file_changes(tmp_path):

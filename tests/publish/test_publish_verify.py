@@ -62,6 +62,13 @@ def test_a_missing_file_is_named_also_where_the_checksums_hide_it(folder, name):
     assert not any(line.startswith("checksums") for line in report.wrong)
 
 
+def test_a_release_of_another_format_is_refused_with_the_command_that_writes_it_again(folder):
+    path = folder / "askew.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 0}))
+    (line,) = [line for line in verify(folder).wrong if line.startswith("askew.json: expected")]
+    assert line.endswith("found 0; write it again: askew publish RECIPE --out NEW_FOLDER")
+
+
 def test_missing_checksums_are_told(folder):
     (folder / "checksums.sha256").unlink()
     assert verify(folder).wrong == ["checksums.sha256: missing"]

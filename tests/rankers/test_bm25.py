@@ -158,7 +158,7 @@ def test_weights_are_there_whole_or_not_at_all(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bounds, "write_json", die)
+        patch.setattr(bounds, "write_sealed", die)
         with pytest.raises(KeyboardInterrupt):
             index.weights(Bm25())
     assert not folder.exists()

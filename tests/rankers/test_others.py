@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError, DataError, StoreError
 from askew.core.ranking import Hits
 from askew.plugins.registry import build
 from askew.rankers.crossencoder import CrossEncoderRanker
-from askew.rankers.disk import Texts, keeping_texts
+from askew.rankers.disk import Texts, keeping_texts, write_sealed
 from askew.rankers.fusion import FusionRanker
 from askew.rankers.replay import ReplayRanker
 from askew.rankers.topk import TopK
@@ -79,7 +79,7 @@ class TestDense:
     def test_an_index_of_other_weights_is_refused(self, ranker):
         header = ranker.folder / "header.json"
         facts = json.loads(header.read_text())
-        header.write_text(json.dumps({**facts, "weights": "other@000"}))
+        write_sealed(header, {**facts, "weights": "other@000"})
         with pytest.raises(ConfigError, match="made with the model other@000"):
             build("ranker", "dense", {"index": ranker.folder})
 

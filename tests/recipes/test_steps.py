@@ -208,6 +208,7 @@ ranker = "bm25"
 [evaluate]
 measures = ["RR@10"]
 """
+SELECT = '[select]\nselector = "refairmulate"\neffectiveness = "RR@10"\nbias = "RR@10"\n'
 
 
 @pytest.mark.parametrize(
@@ -230,17 +231,59 @@ measures = ["RR@10"]
         ("[evaluate]", '[select]\nselector = "best"\n[evaluate]', "unknown selector 'best'"),
         ("[evaluate]", '[select]\nselector = "refairmulate"\n[evaluate]', "is not among those of [evaluate]"),
         ('source = "demo"', 'sources = "demo"', "[collection] has no setting 'sources'; did you mean 'source'?"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nk = 2000', "retrieve.k should be 1000 or less for the ranker 'bm25'"),
+        ('ranker = "bm25"', 'ranker = "sparse"\nk = 1001', "retrieve.k should be 1000 or less for the ranker 'sparse'"),
+        ("[evaluate]", "[first_pass]\ndepth = 1001\n[evaluate]", "first_pass.depth should be 1000 or less"),
+        ("[evaluate]", f"{SELECT}[[cross]]\nk = 4000\n[evaluate]", "cross.0.k should be 1000 or less"),
+        ("[evaluate]", f"{SELECT}[hard]\nk = 4000\n[evaluate]", "hard.k should be 1000 or less"),
+        (
+            'ranker = "bm25"',
+            'ranker = "bm25"\nk1 = -0.1',
+            "retrieve: the ranker 'bm25': the setting 'k1' should",
+        ),
+        ('ranker = "bm25"', 'ranker = "bm25"\nk1 = inf', "'k1' should be 0 or more, found inf"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nb = 1.5', "'b' should be from 0 to 1, found 1.5"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nlengths = "long"', "'lengths' should be one of lucene, exact"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nthreads = 0', "'threads' should be 1 or more, found 0"),
+        ('ranker = "bm25"', 'ranker = "qld"\nmu = 0', "'mu' should be above 0, found 0"),
+        ('ranker = "bm25"', 'ranker = "rm3"\ndocuments = 2000', "'documents' should be from 1 to 1000"),
+        ('ranker = "bm25"', 'ranker = "rm3"\noriginal = nan', "'original' should be from 0 to 1"),
+        ('ranker = "bm25"', 'ranker = "rocchio"\nbeta = -1', "'beta' should be 0 or more"),
+        ('ranker = "bm25"', 'ranker = "lucene"\nb = 2.0', "'b' should be from 0 to 1"),
+        ('ranker = "bm25"', 'ranker = "dense"\nnprobe = 0', "'nprobe' should be 1 or more"),
+        ('ranker = "bm25"', 'ranker = "dense"\nsearch = "fast"', "'search' should be one of exact, faiss"),
+        ('ranker = "bm25"', 'ranker = "bm25"\nindex = {analyzer = "x"}', "'analyzer' should be one of english, plain"),
+        ('ranker = "bm25"', 'ranker = "sparse"', "retrieve.index: the ranker 'sparse' needs the setting 'model'"),
+        ('ranker = "bm25"', 'ranker = "lateinteraction"\nindex = {precision = "int8"}', "one of float16, float32"),
+        ("[evaluate]", '[first_pass]\nranker = "bm52"\n[evaluate]', "unknown ranker 'bm52'"),
+        ('source = "demo"', 'source = "demo"\nfields = 3', "collection.fields should be a list of names"),
+        ('source = "demo"', 'source = "demo"\nsplit = 3', "collection.split should be a name"),
+        ("[evaluate]", f"{SELECT}per = 7\n[evaluate]", "select.per: expected query or method, found 7"),
+        ("[evaluate]", f"{SELECT}theta_bias = -1\n[evaluate]", "theta_bias"),
+        ('"RR@10"', '"RR@0"', "RR@0"),
+        ('"RR@10"', '"RR@10", "ARaB(tx)@10"', "tx"),
+        ("[retrieve]", '[[filter]]\nfilter = "rules"\nmin_words = -1\n[retrieve]', "min_words"),
+        ("[retrieve]", '[[filter]]\nfilter = "semantic"\nthreshold = 1.5\n[retrieve]', "threshold"),
+        (
+            "[retrieve]",
+            '[classify]\nclassifier = "lexical"\nkeep = ["none"]\n[retrieve]',
+            "expected keep to be",
+        ),
+        ("[retrieve]", '[classify]\nclassifier = "lexical"\nabstain_below = 2\n[retrieve]', "abstain_below"),
+        ('method = "reduce"', 'method = "local"\npassages = 0', "expected 1 passage or more"),
+        ('method = "reduce"', 'method = "local"\ntemperature = inf', "temperature"),
         ("[[reformulate]]", "[reformulate]", "expected [[reformulate]]"),
         ("[collection]", "[collection", "not TOML"),
     ],
 )
 def test_a_wrong_recipe_fails_before_any_work_starts(askew_cli, tmp_path, old, new, message):
     (tmp_path / "r.toml").write_text(GOOD.replace(old, new))
-    done = askew_cli(["run", "r.toml"])
-    assert done.code in (2, 3)
-    assert message in done.err
-    assert len(done.err.strip().splitlines()) == 1
-    assert not list(tmp_path.glob(".askew/*-*/part-*"))
+    for command in ("plan", "run"):
+        done = askew_cli([command, "r.toml"])
+        assert done.code in (2, 3)
+        assert message in done.err
+        assert len(done.err.strip().splitlines()) == 1
+    assert not list(tmp_path.glob(".askew/*-*/*"))
 
 
 def test_a_good_recipe_runs_and_is_found_again(askew_cli, tmp_path):

@@ -179,21 +179,3 @@ def publish_command(
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     typer.echo(f"in {safe(str(out))}; askew verify {safe(str(out))} checks it")
-
-
-def verify_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of a released dataset.")], as_json: o.AsJson = False
-) -> None:
-    """Check a released dataset: its checksums, and what its subsets promise. Exit code 3 if anything is wrong."""
-    from askew.cli.render import say, say_json
-    from askew.publish.checking import verify
-
-    report = verify(folder)
-    if as_json:
-        say_json({"ok": report.ok, "wrong": report.wrong, "notes": report.notes, "pairs": report.pairs,
-                  "subsets": report.subsets})  # fmt: skip
-    else:
-        for line in report.lines():
-            say(line)
-    if not report.ok:
-        raise typer.Exit(3)

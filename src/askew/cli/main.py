@@ -28,6 +28,7 @@ from askew.cli import (
     train,
     train_ranker,
     train_text,
+    verify,
 )
 from askew.cli.render import say
 from askew.core.address import Address, without_secrets
@@ -67,7 +68,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("run", build.run_command, "Run a recipe: from queries to chosen pairs."),
     ("report", report.report_command, "The tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
-    ("verify", build.verify_command, "Check a released dataset against its own rules."),
+    ("verify", verify.verify_command, "Check a dataset, a store or an index; repair it."),
     ("bench", bench.bench_command, "All levers side by side: rerank, retrain, ask otherwise."),
     ("negatives", train_ranker.negatives_command, "Sample training negatives, some that lean most."),
     ("rerank", train_ranker.rerank_command, "Put the documents of a run in another order."),

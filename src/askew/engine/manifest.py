@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
 from askew.core.errors import StoreError
+from askew.core.fingerprint import fingerprint
 
 FORMAT = 1
+
+
+def key_of(stage: str, version: int, settings: Mapping[str, Any], input_key: str) -> str:
+    """Stage, version, settings and input: nothing else decides what a step's result is."""
+    # As they are read back: JSON has only texts for names.
+    plain = json.loads(json.dumps(dict(settings)))
+    return fingerprint({"stage": stage, "version": version, "settings": plain, "input": input_key})
 
 
 @dataclass(frozen=True)
@@ -74,19 +83,30 @@ class Manifest:
             return _from_json(json.loads(data.decode("utf-8")), path)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise StoreError(f"{path}: the manifest is damaged ({first}); delete its folder and run again") from None
+            raise StoreError(f"{path}: the manifest is damaged ({first}); {remedy(path)}") from None
+
+
+def remedy(path: str) -> str:
+    """What to do about a file of a step that cannot be used."""
+    folder = path.rpartition("/")[0]
+    return f"delete its folder and run again: askew verify {folder.rpartition('/')[0] or '.'} --repair"
 
 
 def _from_json(data: Any, path: str) -> Manifest:
     if not isinstance(data, dict):
         raise TypeError(f"expected an object, found {type(data).__name__}")
     if data.get("format") != FORMAT:
-        raise StoreError(f"{path}: written by another version of askew (format {data.get('format')!r})")
+        raise StoreError(
+            f"{path}: written by another version of askew (format {data.get('format')!r}, this askew reads {FORMAT}); "
+            f"{remedy(path)}"
+        )
     totals = data.pop("totals")
     data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
     found = _checked(Manifest(**data))
     if totals != found.totals:
         raise ValueError("the totals are not those of the parts")
+    if found.key != key_of(found.stage, found.version, found.settings, found.input_key):
+        raise ValueError("the key is not that of its stage, settings and input")
     return found
 
 

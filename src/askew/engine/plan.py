@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.engine.executor import Executor
@@ -29,10 +30,16 @@ class Step:
 
 
 class Plan:
-    """Steps in an order in which each can run."""
+    """Steps in an order in which each can run.
 
-    def __init__(self, sources: Mapping[str, Source], steps: Sequence[Step]) -> None:
-        self.sources, self.steps = dict(sources), list(steps)
+    ``origin`` is what the plan was made from, such as a recipe, as JSON can hold it: the store keeps it, so that what
+    is damaged there can be computed again.
+    """
+
+    def __init__(
+        self, sources: Mapping[str, Source], steps: Sequence[Step], origin: Mapping[str, Any] | None = None
+    ) -> None:
+        self.sources, self.steps, self.origin = dict(sources), list(steps), origin
         known = set(self.sources)
         for step in self.steps:
             if step.name in known:
@@ -58,6 +65,8 @@ class Plan:
         executor: Executor | None = None,
     ) -> dict[str, Outcome]:
         """Run what is not finished. ``progress`` is told the step and how many of its rows are done."""
+        if self.origin is not None:
+            store.remember_plan({**self.origin, "steps": [list(one) for one in self.keys().items()]})
         ready: dict[str, Source] = dict(self.sources)
         outcomes = {}
         for step in self.steps:

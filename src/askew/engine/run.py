@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from askew.core.address import without_secret_values
 from askew.core.errors import StoreError
-from askew.core.fingerprint import fingerprint
 from askew.core.version import __version__
 from askew.engine.cut import Shards
 from askew.engine.executor import Executor, InProcess, Shard
-from askew.engine.manifest import Manifest, Part
+from askew.engine.manifest import Manifest, Part, key_of
 from askew.engine.shard import Columns, Done, Job, refuse_other_columns
 from askew.engine.store import StepWriter, Store
 from askew.plugins.kinds import Stage
@@ -73,9 +72,7 @@ class Outcome:
 
 def step_key(stage: Stage, input_key: str) -> str:
     """Stage, version, settings and input: nothing else decides what a step's result is."""
-    return fingerprint(
-        {"stage": stage.name, "version": stage.version, "settings": dict(stage.settings()), "input": input_key}
-    )
+    return key_of(stage.name, stage.version, stage.settings(), input_key)
 
 
 def run_step(

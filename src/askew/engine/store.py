@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -24,10 +25,14 @@ import pyarrow.parquet as pq
 from askew.core.errors import StoreError
 from askew.core.fingerprint import digest_file, fingerprint
 from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
-from askew.engine.manifest import Manifest, Part
+from askew.engine.manifest import Manifest, Part, remedy
 
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")
 _META = b"askew"
+_PLANS = "plans"
+# A digest is remembered only where the file was last changed so long before it was read: what is written later then
+# has a later time of change, also where the clock of the file system has coarse steps.
+SETTLED_S = 2.0
 
 
 class Store:
@@ -87,7 +92,10 @@ class Store:
             return None
         except OSError as error:
             raise StoreError(f"{path}: the manifest cannot be read ({error.strerror or error})") from None
-        return Manifest.parse(data, path)
+        found = Manifest.parse(data, path)
+        if f"{found.step}-{found.key}" != name:
+            raise StoreError(f"{path}: the manifest is that of {found.step}-{found.key}; {remedy(path)}")
+        return found
 
     def _path(self, name: str) -> str:
         return f"{self.files.where}/{name}"
@@ -140,36 +148,70 @@ class Store:
     def read(self, manifest: Manifest, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """The parts of a finished step in order, each checked against its digest first."""
         for part in manifest.parts:
-            name = f"{manifest.step}-{manifest.key}/{part.file}"
-            path = self._path(name)
-            try:
-                data = self.files.read(name)
-            except OSError as error:
-                why = error.strerror or str(error)
-                raise StoreError(f"{path}: a part of a finished step cannot be read ({why})") from None
-            if len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256:
-                raise StoreError(f"{path}: the part is damaged (its digest is not the one in the manifest)")
-            file = pq.ParquetFile(pa.BufferReader(data))
-            if columns_of(file.schema_arrow) != manifest.columns or file.metadata.num_rows != part.rows:
-                raise StoreError(
-                    f"{path}: the part is not the one that the manifest tells of (expected {part.rows} rows of "
-                    f"{', '.join(manifest.columns)}); delete its folder and run again"
-                )
-            yield file.read(columns=columns)
+            yield self.open_part(manifest, part).read(columns=columns)
+
+    def open_part(self, manifest: Manifest, part: Part) -> pq.ParquetFile:
+        """A part of a finished step, checked against its digest and against what the manifest tells of it."""
+        name = f"{manifest.step}-{manifest.key}/{part.file}"
+        path = self._path(name)
+        try:
+            data = self.files.read(name)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreError(f"{path}: a part of a finished step cannot be read ({why}); {remedy(path)}") from None
+        if len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256:
+            raise StoreError(f"{path}: the part is damaged (its digest is not the one in the manifest); {remedy(path)}")
+        file = pq.ParquetFile(pa.BufferReader(data))
+        if columns_of(file.schema_arrow) != manifest.columns or file.metadata.num_rows != part.rows:
+            raise StoreError(
+                f"{path}: the part is not the one that the manifest tells of (expected {part.rows} rows of "
+                f"{', '.join(manifest.columns)}); {remedy(path)}"
+            )
+        return file
+
+    def remember_plan(self, origin: dict[str, Any]) -> None:
+        """Keep what is needed to run the steps of a plan again: the same plan is kept once."""
+        text = json.dumps(origin, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        name = f"{_PLANS}/{fingerprint(origin)}.json"
+        if not self.files.exists(name):
+            self.files.write(name, text.encode())
+
+    def plans(self) -> list[dict[str, Any]]:
+        """The plans that were run in this store, those whose files are as they were written."""
+        found = []
+        for name in self.files.list(_PLANS):
+            with contextlib.suppress(OSError, ValueError):
+                origin = json.loads(self.files.read(f"{_PLANS}/{name}"))
+                if name == f"{fingerprint(origin)}.json" and isinstance(origin, dict):
+                    found.append(origin)
+        return found
 
     def digest(self, path: Path) -> str:
-        """The digest of a file, remembered as long as its size and time do not change."""
-        stat = path.stat()
-        mark = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
+        """The digest of a file, remembered until it is written, replaced or moved.
+
+        Remembered by its device, inode, size and times. The time of change (ctime) is set by the system with every
+        write and cannot be set back by programs; so an edit that keeps the size and restores the time of modification
+        is noticed. What remains: bytes that change below the file system, a system clock that is set back, and file
+        systems that do not keep a time of change.
+        """
+        before = path.stat()
+        mark = _mark(path, before)
         known = self._digests().get(mark)
         if known is not None:
             return known
-        found = digest_file(path)
+        now, found = time.time(), digest_file(path)
+        if now - max(before.st_ctime, before.st_mtime) > SETTLED_S and _mark(path, path.stat()) == mark:
+            self._remember(mark, found)
+        return found
+
+    def _remember(self, mark: str, digest: str) -> None:
+        """Keep a digest in the place of an older one of the same file."""
+        file = mark.rpartition("|")[0]
         with self.lock("digests"):
             # Read again: another process may have added its own meanwhile.
-            digests = {**self._digests(), mark: found}
+            others = {name: one for name, one in self._digests().items() if name.rpartition("|")[0] != file}
+            digests = {**others, mark: digest}
             write_whole(self.local / "digests.json", json.dumps(digests, indent=0, sort_keys=True).encode())
-        return found
 
     def _digests(self) -> dict[str, str]:
         try:
@@ -177,6 +219,12 @@ class Store:
         except (OSError, ValueError):
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def _mark(path: Path, stat: os.stat_result) -> str:
+    """A file as it is now: its path, and after the last bar what changes with its content."""
+    state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return f"{path.resolve()}|{' '.join(map(str, state))}"
 
 
 class StepWriter:
@@ -228,6 +276,10 @@ class StepWriter:
         self._put(name, data)
         return Part(name, start, stop, table.num_rows, kept, dict(sorted(dropped.items())), digest, len(data))
 
+    def part(self, name: str) -> Part:
+        """What a part says of itself, if its bytes are those that its name tells of."""
+        return self._read(name)
+
     def has(self, part: Part) -> bool:
         """Whether a part that somebody wrote is there."""
         return self._files.exists(f"{self._name}/{part.file}")
@@ -261,6 +313,11 @@ class StepWriter:
         except OSError as error:
             first = error.strerror or str(error).partition("\n")[0]
             raise StoreError(f"{self.where}/{name}: cannot be written ({first})") from None
+
+
+def is_part(name: str) -> bool:
+    """Whether a file is a part of a step."""
+    return _PART.fullmatch(name) is not None
 
 
 def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:

@@ -6,6 +6,7 @@ the same texts alone as in any batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,7 +35,7 @@ class Sampling:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        fine = 0 < self.top_p <= 1 and self.temperature >= 0 and self.top_k >= 0
+        fine = 0 < self.top_p <= 1 and 0 <= self.temperature < math.inf and self.top_k >= 0
         if not fine or not 0 <= self.min_new_tokens <= self.max_new_tokens or self.max_new_tokens < 1:
             raise ConfigError(
                 "sampling: expected 0 < top_p <= 1, temperature >= 0, top_k >= 0 and "

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.plugins.kinds import KINDS
+from askew.plugins.limits import Limit
 
 
 @cache
@@ -103,17 +104,33 @@ def _as_toml(value: Any) -> str:
 
 
 def _check_types(make: Any, settings: dict[str, Any], who: str) -> None:
-    """Refuse a value of another type than the plugin's own annotation says, where that is a simple one."""
-    try:
-        hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
-    except (NameError, TypeError, AttributeError):
-        return
+    """Refuse a value of another type than the plugin's own annotation says, where that is a simple one, or beyond its
+    limits.
+    """
+    hints = _hints(make)
     for key, value in settings.items():
         allowed = _simple(hints.get(key))
         whole_for_any = float in allowed and isinstance(value, int) and not isinstance(value, bool)
         if allowed and type(value) not in allowed and not whole_for_any:
             names = " or ".join("nothing" if kind is type(None) else _WORDS[kind] for kind in allowed)
             raise ConfigError(f"{who}: the setting {key!r} should be {names}, found {value!r}")
+        for limit in _limits(hints.get(key)):
+            if value is not None and not limit.allows(value):
+                raise ConfigError(f"{who}: the setting {key!r} should be {limit}, found {value!r}")
+
+
+def _hints(make: Any) -> dict[str, Any]:
+    """The annotations of a plugin's settings; none where they cannot be read."""
+    try:
+        return get_type_hints(make.__init__ if inspect.isclass(make) else make, include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        return {}
+
+
+def made_type(kind: str, name: str) -> Any:
+    """The class of what a plugin makes: itself, or what its function says it gives."""
+    make = load(kind, name)
+    return make if inspect.isclass(make) else _hints(make).get("return")
 
 
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
@@ -121,5 +138,14 @@ _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text
 
 def _simple(hint: Any) -> tuple[Any, ...]:
     """The types a hint allows, where all of them are simple; otherwise none, and nothing is checked."""
-    kinds = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    kinds = tuple(get_args(one)[0] if get_origin(one) is Annotated else one for one in _members(hint))
     return kinds if all(kind in _WORDS or kind is type(None) for kind in kinds) else ()
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+
+
+def _limits(hint: Any) -> list[Limit]:
+    annotated = [one for one in _members(hint) if get_origin(one) is Annotated]
+    return [limit for one in annotated for limit in get_args(one)[1:] if isinstance(limit, Limit)]

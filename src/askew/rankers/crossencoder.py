@@ -17,7 +17,7 @@ from askew.core.ranking import Hits
 from askew.models import identify, load_model
 from askew.plugins.kinds import Ranker
 from askew.rankers.common import check_k, one_word, query_texts, ranked
-from askew.rankers.disk import Texts, places_of, read_header, read_strings
+from askew.rankers.disk import Texts, places_of, read_doc_ids, read_header
 
 DEFAULT = "cross-encoder/ms-marco-MiniLM-L6-v2"
 
@@ -46,7 +46,7 @@ class CrossEncoderRanker:
         else:
             folder = Path(str(index))
             kept = Texts(folder, read_header(folder)["documents"])
-            places = places_of(first.doc_ids, read_strings(folder / "doc_ids.arrow"), f"index {folder}")
+            places = places_of(first.doc_ids, read_doc_ids(folder), f"index {folder}")
             self._text_of = lambda doc: kept[int(places[doc])]
         self._model = load_model("cross", model, revision, device)
         self.id = f"crossencoder-{one_word(identify(model, revision))}-{first.id}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,32 +20,27 @@ import pyarrow as pa
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
+from askew.plugins.limits import Count, OneOf
+from askew.rankers.blocks import CheckedArray
 from askew.rankers.common import check_k, check_weights, join_hits, one_word, query_texts
-from askew.rankers.disk import (
-    flat,
-    new_folder,
-    open_header,
-    read_strings,
-    refuse_repeats,
-    write_header,
-    write_strings,
-)
+from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
 from askew.rankers.topk import TopK
 
-FORMAT = 1
+_VECTORS = "vectors.f32"
 _BLOCK = 1 << 14
 _QUERIES = 256
+_SEARCHES = ("exact", "faiss")
 
 
 def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
-    query_prompt: str = "", doc_prompt: str = "", faiss: str = "", batch_size: int = 64, device: str | None = None,
+    query_prompt: str = "", doc_prompt: str = "", faiss: str = "", batch_size: Count = 64, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Encode documents into a folder. ``faiss`` is a factory text such as HNSW32 or IVF1024,Flat for an index of it."""
     new_folder(folder)
     encoder = load_model("dense", model, revision, device)
     ids: list[pa.Array] = []
-    with (folder / "vectors.f32").open("wb") as file:
+    with (folder / _VECTORS).open("wb") as file:
         for batch in documents:
             ids.append(flat(batch["doc_id"]).cast(pa.string()))
             texts = flat(batch["text"]).fill_null("").to_pylist()
@@ -54,16 +49,16 @@ def make_index(
     refuse_repeats(doc_ids)
     write_strings(folder / "doc_ids.arrow", doc_ids)
     width = int(encoder.get_embedding_dimension())
-    files = ["vectors.f32", "doc_ids.arrow"]
+    files = [_VECTORS, "doc_ids.arrow"]
     if faiss:
-        _make_faiss(np.fromfile(folder / "vectors.f32", np.float32).reshape(-1, width), faiss, folder / "faiss.index")
+        _make_faiss(np.fromfile(folder / _VECTORS, np.float32).reshape(-1, width), faiss, folder / "faiss.index")
         files.append("faiss.index")
     facts = {
         "documents": len(doc_ids), "model": model, "revision": revision, "weights": identify(model, revision),
         "width": width, "similarity": _similarity(encoder), "query_prompt": query_prompt, "doc_prompt": doc_prompt,
         "faiss": faiss,
     }  # fmt: skip
-    write_header(folder, "dense", FORMAT, files, facts)
+    write_header(folder, "dense", files, facts)
     return facts
 
 
@@ -71,15 +66,16 @@ class DenseRanker:
     """Vectors of a sentence encoder, searched exactly (``search='exact'``) or by FAISS (``search='faiss'``)."""
 
     def __init__(
-        self, index: Path | str, search: str = "exact", nprobe: int = 32, batch_size: int = 64,
-        device: str | None = None,
+        self, index: Path | str, search: Annotated[str, OneOf(_SEARCHES)] = "exact", nprobe: Count = 32,
+        batch_size: Count = 64, device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)
-        self.header = open_header(self.folder, "dense", FORMAT)
-        if search not in ("exact", "faiss"):
+        self.header = open_header(self.folder, "dense", lazily=[_VECTORS])
+        if search not in _SEARCHES:
             raise ConfigError(f"dense: expected search exact or faiss, found {search!r}")
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
-        self._vectors = _read_vectors(self.folder / "vectors.f32", self.header["width"])
+        known = self.header["files"].get(_VECTORS, {})
+        self._vectors = CheckedArray(self.folder / _VECTORS, np.float32, known, self.header["width"])
         self._encoder = load_model("dense", self.header["model"], self.header["revision"], device)
         check_weights(self.header, self.folder)
         self._batch = batch_size
@@ -124,12 +120,6 @@ def _similarity(encoder: Any) -> str:
     if name not in ("cosine", "dot"):
         raise ConfigError(f"dense: expected a model of cosine or dot similarity, found {name!r}")
     return name
-
-
-def _read_vectors(path: Path, width: int) -> Any:
-    if not path.stat().st_size:
-        return np.zeros((0, width), np.float32)
-    return np.memmap(path, np.float32, "r").reshape(-1, width)
 
 
 def _faiss() -> Any:

@@ -1,13 +1,15 @@
 """The files of an index: strings to be memory-mapped, headers, checksums.
 
-Every index is a folder with a ``header.json``, written last, that names its kind, its format and its files.
+Every index is a folder with a ``header.json``, written last, that names its kind, its format and its files. Format 1
+had one checksum for each file and is read whole when it is opened; format 2 has one for each block of each file (see
+``askew.rankers.blocks``) and one of the header itself.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, StoreError
+from askew.rankers.blocks import Guard, check_file, check_size, describe_file, is_lazy, remedy
 
-# Files up to this size are checked whole when an index is opened; of larger ones, samples are.
-_CHECK_WHOLE = 1 << 26
-_SAMPLES, _SAMPLE = 64, 1 << 16
+FORMAT = 2
+_READ = (1, 2)
 TEXTS = "texts.arrow"
 
 
@@ -40,8 +42,15 @@ def read_strings(path: Path) -> pa.Array:
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     except (pa.ArrowInvalid, OSError) as error:
-        raise StoreError(f"{path}: the file is damaged ({error}); index anew") from None
+        raise StoreError(f"{path}: the file is damaged ({error}); {remedy(path)}") from None
     return flat(table["value"])
+
+
+def read_doc_ids(folder: Path) -> pa.Array:
+    """The document ids of an index of any kind, checked: for who does not open the index."""
+    path = folder / "doc_ids.arrow"
+    check_file(path, read_header(folder)["files"].get(path.name, {}))
+    return read_strings(path)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -49,48 +58,6 @@ def write_json(path: Path, value: Any) -> None:
     temporary = path.with_suffix(".writing")
     temporary.write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
     temporary.replace(path)
-
-
-def crc(path: Path) -> int:
-    """The checksum of a whole file."""
-    found = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            found = zlib.crc32(block, found)
-    return found
-
-
-def _sample_crc(path: Path, size: int) -> int:
-    """A checksum of evenly spaced samples, for files too large to read whole on opening."""
-    if size <= _SAMPLES * _SAMPLE:
-        return crc(path)
-    found = 0
-    with path.open("rb") as file:
-        for i in range(_SAMPLES):
-            file.seek(i * (size - _SAMPLE) // (_SAMPLES - 1))
-            found = zlib.crc32(file.read(_SAMPLE), found)
-    return found
-
-
-def fingerprint_file(path: Path) -> dict[str, int]:
-    """What is remembered of a file, to know later that it is still the same."""
-    size = path.stat().st_size
-    return {"size": size, "crc": crc(path), "sample": _sample_crc(path, size)}
-
-
-def check_file(path: Path, known: dict[str, int]) -> None:
-    """Refuse a file that is not as it was written."""
-    try:
-        size = path.stat().st_size
-        same = size == known["size"] and (
-            crc(path) == known["crc"] if size <= _CHECK_WHOLE else _sample_crc(path, size) == known["sample"]
-        )
-    except (OSError, KeyError, TypeError):
-        raise StoreError(f"{path}: a file of the index is missing or cannot be read; index anew") from None
-    if not same:
-        raise StoreError(
-            f"{path}: the file is damaged or cut short (expected {known['size']} bytes, found {size}); index anew"
-        )
 
 
 def new_folder(folder: Path) -> Path:
@@ -101,11 +68,36 @@ def new_folder(folder: Path) -> Path:
     return folder
 
 
-def write_header(folder: Path, kind: str, version: int, files: Iterable[str], facts: dict[str, Any]) -> None:
+def write_header(folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any]) -> None:
     """Write the header, which makes the folder an index."""
     names = [*files, *([TEXTS] if (folder / TEXTS).exists() else [])]
-    known = {name: fingerprint_file(folder / name) for name in names}
-    write_json(folder / "header.json", {"kind": kind, "format": version, "files": known, **facts})
+    known = {name: describe_file(folder / name) for name in names}
+    write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": known})
+
+
+def write_sealed(path: Path, header: dict[str, Any]) -> None:
+    """Write a header with a checksum of what it says."""
+    write_json(path, {**header, "checksum": _checksum(header)})
+
+
+def _checksum(header: dict[str, Any]) -> int:
+    facts = {name: value for name, value in header.items() if name != "checksum"}
+    return zlib.crc32(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode())
+
+
+def read_sealed(path: Path, what: str) -> dict[str, Any]:
+    """A header that names files, checked; ``what`` is for a message."""
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        number, _ = header.setdefault("format", 1), dict(header["files"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{what}: the header is damaged; {remedy(path)}") from None
+    if number not in _READ:
+        known = " and ".join(map(str, _READ))
+        raise StoreError(f"{what}: format {number}, this askew reads formats {known}; {remedy(path)}")
+    if ("checksum" in header or number > 1) and header.get("checksum") != _checksum(header):
+        raise StoreError(f"{what}: the header is damaged; {remedy(path)}")
+    return dict(header)
 
 
 def read_header(folder: Path) -> dict[str, Any]:
@@ -113,25 +105,26 @@ def read_header(folder: Path) -> dict[str, Any]:
     path = folder / "header.json"
     if not path.exists():
         raise DataError(f"index {folder}: there is no index (no header.json); make one with askew index")
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-        header = {"kind": "bm25", **header}
-        dict(header["files"]), header["format"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError(f"index {folder}: the header is damaged; index anew") from None
-    return header
+    return {"kind": "bm25", **read_sealed(path, f"index {folder}")}
 
 
-def open_header(folder: Path, kind: str, version: int) -> dict[str, Any]:
-    """The header of an index of one kind and format, its files checked."""
+def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[str, Any]:
+    """The header of an index of one kind, its files checked.
+
+    Large files named by ``lazily`` are not: who reads them compares the blocks (``CheckedArray``, ``Texts``).
+    """
     header = read_header(folder)
     if header["kind"] != kind:
         raise ConfigError(f"index {folder}: made for the ranker {header['kind']!r}, not {kind!r}; index for {kind!r}")
-    if header["format"] != version:
-        raise StoreError(f"index {folder}: format {header['format']}, this askew reads {version}; index anew")
-    for name, known in header["files"].items():
-        check_file(folder / name, known)
+    check_files(folder, header, lazily)
     return header
+
+
+def check_files(folder: Path, header: dict[str, Any], lazily: Collection[str] = ()) -> None:
+    """Compare the files that a header names with what it knows of them."""
+    for name, known in header["files"].items():
+        check = check_size if name in (*lazily, TEXTS) and is_lazy(known) else check_file
+        check(folder / name, known)
 
 
 def refuse_repeats(doc_ids: pa.Array) -> None:
@@ -158,27 +151,73 @@ def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Tabl
 
 
 class Texts:
-    """The texts of an index by document ordinal, read from disk as they are asked for."""
+    """The texts of an index by document ordinal, read from disk as they are asked for and checked before."""
 
     def __init__(self, folder: Path | str, documents: int) -> None:
-        path = Path(folder) / TEXTS
+        self._path = path = Path(folder) / TEXTS
         if not path.exists():
             raise DataError(f"index {folder}: the texts were not kept; index again without --no-texts")
+        known = _known_texts(path)
+        if not is_lazy(known):
+            check_file(path, known)
         try:
-            self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
-            self._batches = [self._reader.get_batch(i).column(0) for i in range(self._reader.num_record_batches)]
-        except (pa.ArrowInvalid, OSError) as error:
-            raise StoreError(f"{path}: the file is damaged ({error}); index anew") from None
+            self._file = pa.memory_map(str(path)).read_buffer()
+            self._guard = Guard(path, memoryview(self._file), known)
+            self._check_footer()
+            reader = pa.ipc.open_file(pa.BufferReader(self._file))
+            self._batches = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"{path}: the file is damaged ({error}); {remedy(path)}") from None
         self._starts = np.concatenate([[0], np.cumsum([len(batch) for batch in self._batches])]).astype(np.int64)
+        self._check_layout()
         if int(self._starts[-1]) != documents:
-            raise StoreError(f"{path}: {int(self._starts[-1])} texts for {documents} documents; index anew")
+            raise StoreError(f"{path}: {int(self._starts[-1])} texts for {documents} documents; {remedy(path)}")
+
+    def _check_footer(self) -> None:
+        """Compare the end of the file, which says where its batches are: a footer, its length and six letters."""
+        size = self._file.size
+        self._guard.check(size - 10, size)
+        self._guard.check(size - 10 - int.from_bytes(self._file[-10:-6].to_pybytes(), "little"), size)
+
+    def _check_layout(self) -> None:
+        """Compare everything but texts and their offsets: it says where those are."""
+        spans = sorted(self._span(batch.buffers()[i]) for batch in self._batches for i in (1, 2) if batch.buffers()[i])
+        ends = np.array([0, *(stop for _, stop in spans)])
+        begins = np.array([*(start for start, _ in spans), self._file.size])
+        self._guard.check(ends, begins)
+
+    def _span(self, buffer: pa.Buffer) -> tuple[int, int]:
+        start = buffer.address - self._file.address
+        return start, start + buffer.size
+
+    def _check(self, batch: pa.Array, row: int) -> None:
+        _, offsets, data = batch.buffers()
+        first = self._span(offsets)[0] + 8 * (batch.offset + row)
+        self._guard.check(first, first + 16)
+        ends = np.frombuffer(offsets, np.int64)[batch.offset + row : batch.offset + row + 2]
+        if data is not None:
+            self._guard.check(*(self._span(data)[0] + ends)[:, None])
 
     def __getitem__(self, doc: int) -> str:
-        batch = int(np.searchsorted(self._starts, doc, side="right")) - 1
-        return str(self._batches[batch][doc - int(self._starts[batch])].as_py())
+        number = int(np.searchsorted(self._starts, doc, side="right")) - 1
+        batch, row = self._batches[number], doc - int(self._starts[number])
+        if not self._guard.complete:
+            self._check(batch, row)
+        return str(batch[row].as_py())
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+
+def _known_texts(path: Path) -> dict[str, Any]:
+    """What the header of an index knows of its texts; texts without an index are taken as they are."""
+    if not (path.parent / "header.json").exists():
+        return describe_file(path)
+    known = read_header(path.parent)["files"].get(TEXTS)
+    if known is None:
+        raise StoreError(f"{path}: not a file of this index; {remedy(path)}")
+    check_size(path, known)
+    return dict(known)
 
 
 def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
 from askew.plugins.kinds import Ranker
+from askew.plugins.limits import Count, OneOf
+from askew.rankers.blocks import CheckedArray
 from askew.rankers.common import check_k, check_weights, one_word, query_texts, ranked
 from askew.rankers.disk import (
     flat,
@@ -33,21 +35,22 @@ from askew.rankers.disk import (
 )
 from askew.rankers.topk import TopK
 
-FORMAT = 1
+_TOKENS = "tokens.bin"
 _BLOCK = 2048
+_PRECISIONS = ("float16", "float32")
 
 
 def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
-    precision: str = "float16", batch_size: int = 32, device: str | None = None,
+    precision: Annotated[str, OneOf(_PRECISIONS)] = "float16", batch_size: Count = 32, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Encode the tokens of documents. ``precision`` float16 halves the disk; scores are computed in 32 bits."""
-    if precision not in ("float16", "float32"):
+    if precision not in _PRECISIONS:
         raise ConfigError(f"lateinteraction: expected precision float16 or float32, found {precision!r}")
     new_folder(folder)
     encoder = load_model("multivector", model, revision, device)
     ids, sizes, width = [], [np.zeros(1, np.int64)], 0
-    with (folder / "tokens.bin").open("wb") as file:
+    with (folder / _TOKENS).open("wb") as file:
         for batch in documents:
             ids.append(flat(batch["doc_id"]).cast(pa.string()))
             for vectors in _encode(encoder, "document", flat(batch["text"]).fill_null("").to_pylist(), batch_size):
@@ -62,7 +65,7 @@ def make_index(
         "documents": len(doc_ids), "tokens": int(sum(int(s[0]) for s in sizes)), "width": width, "precision": precision,
         "model": model, "revision": revision, "weights": identify(model, revision),
     }  # fmt: skip
-    write_header(folder, "lateinteraction", FORMAT, ["tokens.bin", "token_offsets.i64", "doc_ids.arrow"], facts)
+    write_header(folder, "lateinteraction", [_TOKENS, "token_offsets.i64", "doc_ids.arrow"], facts)
     return facts
 
 
@@ -70,19 +73,17 @@ class LateInteractionRanker:
     """MaxSim over token vectors, exact; or a reranker of another ranker's first documents."""
 
     def __init__(
-        self, index: Path | str, first: Ranker | None = None, depth: int = 1000, batch_size: int = 32,
+        self, index: Path | str, first: Ranker | None = None, depth: Count = 1000, batch_size: Count = 32,
         device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)
-        self.header = open_header(self.folder, "lateinteraction", FORMAT)
+        self.header = open_header(self.folder, "lateinteraction", lazily=[_TOKENS])
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         self._encoder = load_model("multivector", self.header["model"], self.header["revision"], device)
         check_weights(self.header, self.folder)
         self._offsets = np.fromfile(self.folder / "token_offsets.i64", np.int64)
-        kind, width = np.dtype(self.header["precision"]), self.header["width"]
-        filled = self.header["tokens"] > 0
-        self._tokens = np.memmap(self.folder / "tokens.bin", kind, "r") if filled else np.zeros(0, kind)
-        self._tokens = self._tokens.reshape(-1, max(width, 1))
+        kind, width = np.dtype(self.header["precision"]), max(self.header["width"], 1)
+        self._tokens = CheckedArray(self.folder / _TOKENS, kind, self.header["files"].get(_TOKENS, {}), width)
         self._mean = str(self._encoder.similarity_fn_name) == "meanmaxsim"
         self._first, self._depth, self._batch = first, depth, batch_size
         self._places = None if first is None else places_of(first.doc_ids, self.doc_ids, f"index {index}")

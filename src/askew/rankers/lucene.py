@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from askew.core.errors import MissingExtra
 from askew.core.ranking import Hits
+from askew.plugins.limits import NotNegative, Share
 from askew.rankers.common import check_k, query_texts
 from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
-
-FORMAT = 1
 
 
 @cache
@@ -90,7 +89,7 @@ def make_index(documents: Iterable[pa.Table], folder: Path) -> dict[str, Any]:
     write_strings(folder / "doc_ids.arrow", doc_ids)
     files = [f"lucene/{path.name}" for path in sorted((folder / "lucene").iterdir()) if path.name != "write.lock"]
     facts = {"documents": len(doc_ids)}
-    write_header(folder, "lucene", FORMAT, [*files, "doc_ids.arrow"], facts)
+    write_header(folder, "lucene", [*files, "doc_ids.arrow"], facts)
     return facts
 
 
@@ -103,10 +102,10 @@ def _directory(folder: Path) -> Any:
 class LuceneRanker:
     """BM25 by Lucene itself."""
 
-    def __init__(self, index: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
+    def __init__(self, index: Path | str, k1: NotNegative = 0.9, b: Share = 0.4) -> None:
         java = java_classes()
         self.folder = Path(index)
-        self.header = open_header(self.folder, "lucene", FORMAT)
+        self.header = open_header(self.folder, "lucene")
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         self._analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
         reader = java("org.apache.lucene.index.DirectoryReader").open(_directory(self.folder))

@@ -17,26 +17,20 @@ import pyarrow as pa
 from askew.core.errors import DataError
 from askew.core.ranking import Hits
 from askew.models import identify, load_model
-from askew.rankers.bm25.bags import BagSearcher, distinct_bags
+from askew.plugins.limits import Count
+from askew.rankers.blocks import CheckedArray
+from askew.rankers.bm25.bags import MOST, BagSearcher, distinct_bags
 from askew.rankers.bm25.bounds import read_weights, write_weights
 from askew.rankers.common import check_weights, one_word, query_texts
-from askew.rankers.disk import (
-    flat,
-    new_folder,
-    open_header,
-    read_strings,
-    refuse_repeats,
-    write_header,
-    write_strings,
-)
+from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
 
-FORMAT = 1
 _WEIGHTS = "weights-model"
+_ARRAYS = {"offsets.i64": np.int64, "docs.i32": np.int32}
 
 
 def make_index(
-    documents: Iterable[pa.Table], folder: Path, model: str, revision: str | None = None, batch_size: int = 32,
-    most_terms: int | None = None, device: str | None = None,
+    documents: Iterable[pa.Table], folder: Path, model: str, revision: str | None = None, batch_size: Count = 32,
+    most_terms: Count | None = None, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Encode documents into postings. ``most_terms`` keeps only so many terms of each document, the heaviest."""
     new_folder(folder)
@@ -65,25 +59,28 @@ def make_index(
         "documents": len(doc_ids), "terms": width, "postings": len(docs), "model": model, "revision": revision,
         "weights": identify(model, revision), "most_terms": most_terms,
     }  # fmt: skip
-    write_header(folder, "sparse", FORMAT, ["offsets.i64", "docs.i32", "doc_ids.arrow"], facts)
+    write_header(folder, "sparse", [*_ARRAYS, "doc_ids.arrow"], facts)
     return facts
 
 
 class SparseRanker:
     """Weights that a model gives to the words of its vocabulary, searched exactly on postings."""
 
+    most = MOST
+
     def __init__(
-        self, index: Path | str, most_terms: int | None = None, batch_size: int = 32, threads: int | None = None,
+        self, index: Path | str, most_terms: Count | None = None, batch_size: Count = 32, threads: Count | None = None,
         device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)
-        self.header = open_header(self.folder, "sparse", FORMAT)
+        self.header = open_header(self.folder, "sparse", lazily=_ARRAYS)
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         self._encoder = load_model("sparse", self.header["model"], self.header["revision"], device)
         check_weights(self.header, self.folder)
-        offsets = np.fromfile(self.folder / "offsets.i64", np.int64)
-        postings = self.header["postings"]
-        docs = np.memmap(self.folder / "docs.i32", np.int32, "r") if postings else np.zeros(0, np.int32)
+        offsets, docs = (
+            CheckedArray(self.folder / name, dtype, self.header["files"].get(name, {}))
+            for name, dtype in _ARRAYS.items()
+        )
         weights = read_weights(self.folder / _WEIGHTS)
         self._searcher = BagSearcher(offsets, docs, weights, len(self.doc_ids), threads)
         self._batch, self._most = batch_size, most_terms

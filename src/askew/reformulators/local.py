@@ -35,6 +35,8 @@ class LocalReformulator:
     ) -> None:  # fmt: skip
         if mode not in MODES:
             raise ConfigError(f"local: expected the mode {', '.join(MODES)}, found {mode!r}")
+        if passages < 1:
+            raise ConfigError(f"local: expected 1 passage or more, found {passages}")
         self.reads = frozenset() if mode == "query" else frozenset({"passages"})
         self._mode, self._passages, self._model, self._device = mode, passages, model, device
         self._adapter = None if adapter == "none" else adapter

@@ -101,7 +101,8 @@ def largest(values: Floats, count: int) -> npt.NDArray[np.int64]:
 
 def load_vectors(path: Path, vocabulary: Path | None = None) -> WordVectors:
     """The vectors of a file; the same file is read once, as long as it does not change."""
-    state = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in files_of(path, vocabulary))
+    found = [file.stat() for file in files_of(path, vocabulary)]
+    state = tuple((one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found)
     return _load(path.resolve(), vocabulary, state)
 
 
@@ -114,5 +115,5 @@ def files_of(path: Path, vocabulary: Path | None = None) -> list[Path]:
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, vocabulary: Path | None, state: tuple[tuple[int, int], ...]) -> WordVectors:
+def _load(path: Path, vocabulary: Path | None, state: tuple[tuple[int, ...], ...]) -> WordVectors:
     return WordVectors(*read_vectors(path, vocabulary))

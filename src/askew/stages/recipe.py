@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import json
 import re
 import tomllib
 from collections import Counter
@@ -20,7 +21,7 @@ from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
 from askew.plugins.asking import Reformulator
 from askew.plugins.kinds import Ranker, Selector, Stage
-from askew.plugins.registry import check, from_spec, names, settings_of
+from askew.plugins.registry import check, from_spec, made_type, names, settings_of
 from askew.stages.build.again import Chosen, Hard, read_subsets
 from askew.stages.build.pairs import Select
 from askew.stages.build.queries import Classify
@@ -194,7 +195,15 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
         for step in _up_to(until, steps)
     ]
-    return Build(recipe, Plan({"queries": resources.queries}, steps), resources, evaluate)
+    return Build(recipe, Plan({"queries": resources.queries}, steps, _origin(recipe)), resources, evaluate)
+
+
+def _origin(recipe: Recipe) -> dict[str, Any] | None:
+    """The recipe as JSON holds it; none where it has something that JSON has not, such as a date."""
+    try:
+        return {"recipe": recipe.name, "sections": json.loads(json.dumps(recipe.sections, allow_nan=False))}
+    except (TypeError, ValueError):
+        return None
 
 
 def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
@@ -239,7 +248,7 @@ def _plain_name(name: Any, section: str) -> str:
 def _asked(
     name: str, reads: str, given: dict[str, Any], resources: Resources, evaluate: Evaluate, section: str
 ) -> list[Step]:
-    k = _whole(given.pop("k", 100), f"{section}.k")
+    k = _depth(given, "k", 100, section)
     make, key, ready = _ranker({"ranker": "bm25", **given}, resources, section)
     return [Step(f"{name}-runs", Retrieve(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
 
@@ -249,12 +258,17 @@ def _resources(recipe: Recipe, store: Store) -> Resources:
     _only(given, ("source", "fields", "split"), "collection")
     if not isinstance(given.get("source"), str):
         raise ConfigError(f"recipe {recipe.name}: collection.source should be a folder, irds:ID or demo")
-    return Resources(given["source"], store, given.get("fields", ()), given.get("split"))
+    fields, split = given.get("fields", []), given.get("split")
+    if not isinstance(fields, str) and fields != []:
+        _refuse_other_than_names("collection.fields", fields)
+    if split is not None and not isinstance(split, str):
+        raise ConfigError(f"recipe: collection.split should be a name, found {split!r}")
+    return Resources(given["source"], store, fields, split)
 
 
 def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
     given = recipe.table("retrieve")
-    k = _whole(given.pop("k", 100), "retrieve.k")
+    k = _depth(given, "k", 100, "retrieve")
     make, key, ready = _ranker(given, resources, "retrieve")
     return Retrieve(make, key, k, ready)
 
@@ -270,6 +284,9 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
         raise ConfigError(f'{section}.index holds the settings of the index, as in index = {{model = "..."}}')
     check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, section)
     check("index", kind, making, f"{section}.index")
+    missing = [key for key, default in settings_of("index", kind).items() if default == "needed" and key not in making]
+    if extra := [key for key in missing if key not in ("documents", "folder")]:
+        raise ConfigError(f"{section}.index: the ranker {name!r} needs the setting {extra[0]!r} there")
     needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
     if needed != ["index"]:
         raise ConfigError(
@@ -320,7 +337,7 @@ def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
             )
         methods[name] = made
     given = recipe.table("first_pass")
-    depth = _whole(given.pop("depth", 10), "first_pass.depth")
+    depth = _depth(given, "depth", 10, "first_pass")
     make, key, _ = _ranker({"ranker": "bm25", **given}, resources, "first_pass")
     return Reformulate(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
 
@@ -333,9 +350,15 @@ def _only(given: Mapping[str, Any], known: Sequence[str], section: str) -> None:
             raise ConfigError(f"recipe: [{section}] has no setting {key!r}{hint} (it has: {', '.join(known)})")
 
 
-def _whole(value: Any, what: str) -> int:
+def _depth(given: dict[str, Any], key: str, default: int, section: str) -> int:
+    """How many documents of each query, which must be as many as the ranker can give."""
+    value, what = given.pop(key, default), f"{section}.{key}"
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"recipe: {what} should be a whole number of 1 or more, found {value!r}")
+    name = given.get("ranker", "bm25")
+    most = getattr(made_type("ranker", name), "most", None) if name in names("ranker") else None
+    if most is not None and value > most:
+        raise ConfigError(f"recipe: {what} should be {most} or less for the ranker {name!r}, found {value}")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from askew.plugins.kinds import Ranker
 from askew.plugins.registry import build, names
 from askew.publish.files import refuse_no_parent
 from askew.rankers.disk import keeping_texts, new_folder
+from askew.rankers.verify import write_source
 
 # So many queries are searched and written at a time, so that memory stays flat.
 _CHUNK = 20_000
@@ -49,10 +51,25 @@ def index_documents(
         raise UnknownName("ranker with an index", ranker, names("index"))
     documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
     new_folder(out)
+    _remember_source(docs, out, ranker, settings or {}, fields, texts)
     if texts:
         documents = keeping_texts(documents, out)
     facts: Mapping[str, Any] = build("index", ranker, {**(settings or {}), "documents": documents, "folder": out})
     return facts
+
+
+def _remember_source(
+    docs: object, out: Path, ranker: str, settings: Mapping[str, Any], fields: Sequence[str], texts: bool
+) -> None:
+    """What askew verify --repair needs; documents in memory, or settings that are not plain values, cannot be told."""
+    if not isinstance(docs, str | Path):
+        return
+    is_path = str(docs) != "demo" and not str(docs).startswith("irds:")
+    named = str(Path(docs).absolute()) if is_path else str(docs)
+    with contextlib.suppress(TypeError):
+        write_source(
+            out, {"docs": named, "ranker": ranker, "settings": dict(settings), "fields": list(fields), "texts": texts}
+        )
 
 
 def queries_of(source: str | Path) -> pa.Table:

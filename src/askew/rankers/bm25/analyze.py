@@ -59,13 +59,12 @@ class Analyzer:
     """
 
     def __init__(self, name: str = "english", function: Callable[[str], list[str]] | None = None) -> None:
-        chains: dict[str, Callable[[str], str | None]] = {"english": _english, "plain": _plain}
-        if function is None and name not in chains:
+        if function is None and name not in _CHAINS:
             if name not in names("analyzer"):
-                raise UnknownName("analyzer", name, [*chains, *names("analyzer")])
+                raise UnknownName("analyzer", name, analyzer_names())
             function = load("analyzer", name)
         self.name, self.function = name, function
-        self.to_term: Callable[[str], str | None] = _as_it_is if function is not None else chains[name]
+        self.to_term: Callable[[str], str | None] = _as_it_is if function is not None else _CHAINS[name]
 
     def vocabulary(self) -> Vocabulary:
         """An empty vocabulary for this analyzer."""
@@ -121,3 +120,11 @@ def _english(word: str) -> str | None:
 
 def _plain(word: str) -> str | None:
     return None if word in STOP_WORDS else word
+
+
+_CHAINS: dict[str, Callable[[str], str | None]] = {"english": _english, "plain": _plain}
+
+
+def analyzer_names() -> list[str]:
+    """The names of all analyzers."""
+    return [*_CHAINS, *names("analyzer")]

@@ -12,6 +12,7 @@ import numpy as np
 from askew.core import machine
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
+from askew.rankers.blocks import CheckedArray
 from askew.rankers.bm25.bounds import KTH, Weights
 from askew.rankers.bm25.search import search_bags
 
@@ -29,10 +30,13 @@ class Bags:
 
 
 class BagSearcher:
-    """Searches postings whose worth is known."""
+    """Searches postings whose worth is known. What a term reads is compared with its checksums at its first search."""
 
-    def __init__(self, offsets: Any, docs: Any, weights: Weights, documents: int, threads: int | None = None) -> None:
+    def __init__(
+        self, offsets: CheckedArray, docs: CheckedArray, weights: Weights, documents: int, threads: int | None = None
+    ) -> None:
         self.offsets, self.docs, self.weights, self.documents = offsets, docs, weights, documents
+        self._checked = np.zeros(max(len(offsets) - 1, 0), np.bool_)
         self.threads = threads or machine.threads()
         self._pool = ThreadPoolExecutor(self.threads)
         self._own = threading.local()
@@ -52,23 +56,36 @@ class BagSearcher:
             self._own.seen = np.zeros(self.documents + 1, np.int32)
         return self._own.seen
 
+    def _check(self, terms: Any) -> None:
+        """Compare all that the search of these terms may read, for those that were not searched before."""
+        if self._checked[terms].all():
+            return
+        new = np.unique(terms[~self._checked[terms]])
+        self.offsets.check(new, new + 2)
+        starts, stops = self.offsets.raw[new], self.offsets.raw[new + 1]
+        self.docs.check(starts, stops)
+        self.weights.impacts.check(starts, stops)
+        self.weights.check(new, stops - starts, self.documents)
+        self._checked[new] = True
+
     def search(self, bags: Bags, k: int) -> Hits:
         """Search distinct bags in several threads, and give every query its answer."""
         if not 1 <= k <= MOST:
             raise ConfigError(f"k must be from 1 to {MOST}, found {k}")
+        self._check(bags.terms)
         count = len(bags.offsets) - 1
         docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
         found = np.zeros(count, np.int64)
         w = self.weights
-        kth = w.kth[min(size for size in KTH if size >= k)]
+        kth = w.kth[min(size for size in KTH if size >= k)].raw
 
         stamp = self._stamps(count)
 
         def work(part: Any) -> None:
             search_bags(
-                part, bags.offsets, bags.terms, bags.weights, k, self.offsets, self.docs, w.impacts,
-                w.block_offsets, w.block_max, w.term_max, kth, w.range_offsets, w.ranges, docs, scores,
-                found, self._seen(), stamp,
+                part, bags.offsets, bags.terms, bags.weights, k, self.offsets.raw, self.docs.raw,
+                w.impacts.raw, w.block_offsets.raw, w.block_max.raw, w.term_max.raw, kth, w.range_offsets.raw,
+                w.ranges.raw, docs, scores, found, self._seen(), stamp,
             )  # fmt: skip
 
         parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))

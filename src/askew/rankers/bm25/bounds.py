@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from askew.core.errors import StoreError
+from askew.rankers.blocks import CheckedArray, describe_file
 from askew.rankers.bm25.search import BLOCK, RANGE_BITS
-from askew.rankers.disk import check_file, fingerprint_file, write_json
+from askew.rankers.disk import FORMAT, check_files, read_sealed, write_sealed
 
 KTH = (10, 100, 1000)
 _SPARSE = 256
@@ -25,13 +24,23 @@ _DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}
 class Weights:
     """The worth of every posting under one model, with the bounds the search needs."""
 
-    impacts: Any
-    block_offsets: Any
-    block_max: Any
-    term_max: Any
-    range_offsets: Any
-    ranges: Any
-    kth: dict[int, Any]
+    impacts: CheckedArray
+    block_offsets: CheckedArray
+    block_max: CheckedArray
+    term_max: CheckedArray
+    range_offsets: CheckedArray
+    ranges: CheckedArray
+    kth: dict[int, CheckedArray]
+
+    def check(self, terms: Any, sizes: Any, documents: int) -> None:
+        """Compare what a search reads of some terms, given how many postings each has; the impacts are not in it."""
+        for values in (self.block_offsets, self.term_max, self.range_offsets, *self.kth.values()):
+            values.check(terms, terms + 1)
+        first = self.block_offsets.raw[terms]
+        self.block_max.check(first, first + -(-sizes // BLOCK))
+        tables = self.range_offsets.raw[terms]
+        tables = tables[tables >= 0]
+        self.ranges.check(tables, tables + (documents >> RANGE_BITS) + 1)
 
 
 def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
@@ -72,21 +81,18 @@ def _write(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, docum
     files |= {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
     for file, array in files.items():
         array.tofile(folder / file)
-    write_json(folder / "header.json", {"model": name, "files": {f: fingerprint_file(folder / f) for f in files}})
+    known = {file: describe_file(folder / file) for file in files}
+    write_sealed(folder / "header.json", {"model": name, "format": FORMAT, "files": known})
 
 
 def read_weights(folder: Path) -> Weights:
-    """Weights straight from disk, checked."""
-    try:
-        files = dict(json.loads((folder / "header.json").read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError(f"{folder}: the header of the weights is damaged; index anew") from None
-    for name, known in files.items():
-        check_file(folder / name, known)
+    """Weights straight from disk, checked as they are read."""
+    header = read_sealed(folder / "header.json", f"weights {folder}")
+    files = header["files"]
+    check_files(folder, header, lazily=files)
 
-    def read(name: str) -> Any:
-        dtype = _DTYPES[name.rpartition(".")[2]]
-        return np.memmap(folder / name, dtype, "r") if files[name]["size"] else np.zeros(0, dtype)
+    def read(name: str) -> CheckedArray:
+        return CheckedArray(folder / name, _DTYPES[name.rpartition(".")[2]], files.get(name, {}))
 
     return Weights(
         read("impacts.f32"), read("block_offsets.i64"), read("block_max.f32"), read("term_max.f32"),

@@ -7,7 +7,6 @@ kept beside them, so other parameters never mean reading the texts again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,24 +18,16 @@ import pyarrow.compute as pc
 from numba import njit
 
 from askew.core import machine
-from askew.core.errors import StoreError
 from askew.core.feedback import BLANK
+from askew.rankers.blocks import CheckedArray
 from askew.rankers.bm25.analyze import Analyzer, number_terms
 from askew.rankers.bm25.bounds import Weights, read_weights, write_weights
 from askew.rankers.bm25.weights import Model, Statistics, weigh
-from askew.rankers.disk import (
-    crc,
-    flat,
-    new_folder,
-    open_header,
-    read_strings,
-    refuse_repeats,
-    write_header,
-    write_strings,
-)
+from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
 
-FORMAT = 1
 _FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")
+_ARRAYS = ("offsets.i64", "docs.i32", "tf.u8", "lengths.i32", "over.i64", *_FORWARD)
+_DTYPES = {"i64": np.int64, "i32": np.int32, "u8": np.uint8}
 _MOST_TF = 255
 Progress = Callable[[int], None]
 
@@ -97,7 +88,7 @@ class Builder:
             "tokens": int(lengths.sum(dtype=np.int64)), "filled": int((lengths > 0).sum()),
             "blank": self.blank,
         }  # fmt: skip
-        write_header(folder, "bm25", FORMAT, written, facts)
+        write_header(folder, "bm25", written, facts)
 
     def _write_forward(self, folder: Path, place: Any) -> None:
         """The terms of each document, for feedback; written part by part, it is as large as the postings."""
@@ -202,13 +193,13 @@ def _split(analyzer: Analyzer, texts: pa.Array) -> tuple[tuple[list[str], Any, A
 
 
 class Index:
-    """An index opened for searching; its arrays stay on disk until they are read."""
+    """An index opened for searching; its arrays stay on disk until they are read, and are checked then."""
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         self.folder, self.header = folder, header
-        self.offsets = self._map("offsets.i64", np.int64)
-        self.docs = self._map("docs.i32", np.int32)
-        self.lengths = self._map("lengths.i32", np.int32)
+        self._arrays = {name: self._map(name) for name in _ARRAYS}
+        self.offsets, self.docs = self._arrays["offsets.i64"], self._arrays["docs.i32"]
+        self.lengths = self._arrays["lengths.i32"]
         self.terms = read_strings(folder / "terms.arrow")
         self.doc_ids = read_strings(folder / "doc_ids.arrow")
 
@@ -216,7 +207,7 @@ class Index:
     def open(cls, folder: Path | str) -> Index:
         """Open an index, checking its files."""
         folder = Path(folder)
-        header = open_header(folder, "bm25", FORMAT)
+        header = open_header(folder, "bm25", lazily=_ARRAYS)
         return cls(folder, header)
 
     def __len__(self) -> int:
@@ -230,26 +221,26 @@ class Index:
         """
         return len(self) - int(self.header.get("blank", len(self) - self.header["filled"]))
 
-    def _map(self, name: str, dtype: Any) -> Any:
-        path = self.folder / name
-        return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
+    def _map(self, name: str) -> CheckedArray:
+        return CheckedArray(self.folder / name, _DTYPES[name.rpartition(".")[2]], self.header["files"].get(name, {}))
 
     def document_terms(self, doc: int) -> tuple[Any, Any]:
         """The term numbers of a document and how often each stands there."""
-        offsets = self._map("forward_offsets.i64", np.int64)
+        offsets, terms, tf = (self._arrays[name] for name in _FORWARD)
         part = slice(int(offsets[doc]), int(offsets[doc + 1]))
-        return self._map("forward_terms.i32", np.int32)[part], self._map("forward_tf.i32", np.int32)[part]
+        return terms[part], tf[part]
 
     def statistics(self) -> Statistics:
         """What the weighting formulas read."""
-        tf = self.term_frequencies()
-        totals = np.add.reduceat(tf.astype(np.int64), self.offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
-        return Statistics(self.header["filled"], self.header["tokens"], self.lengths, np.diff(self.offsets), totals)
+        tf, offsets = self.term_frequencies(), self.offsets.whole()
+        totals = np.add.reduceat(tf.astype(np.int64), offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
+        lengths = self.lengths.whole()
+        return Statistics(self.header["filled"], self.header["tokens"], lengths, np.diff(offsets), totals)
 
     def term_frequencies(self) -> Any:
         """How often each posting's term stands in its document."""
-        tf = self._map("tf.u8", np.uint8)
-        over = self._map("over.i64", np.int64).reshape(-1, 2)
+        tf = self._arrays["tf.u8"].whole()
+        over = self._arrays["over.i64"].whole().reshape(-1, 2)
         if not len(over):
             return tf
         full = tf.astype(np.int32)
@@ -267,17 +258,11 @@ class Index:
         """The weights of a model, computed once and kept in the index folder."""
         folder = self.folder / f"weights-{model.id}"
         if not (folder / "header.json").exists():
-            impacts = np.empty(len(self.docs), np.float32)
-            weigh(model, self.statistics(), self.offsets, self.docs, self.term_frequencies(), impacts)
-            write_weights(folder, model.id, self.offsets, self.docs, impacts, len(self))
+            offsets, docs = self.offsets.whole(), self.docs.whole()
+            impacts = np.empty(len(docs), np.float32)
+            weigh(model, self.statistics(), offsets, docs, self.term_frequencies(), impacts)
+            write_weights(folder, model.id, offsets, docs, impacts, len(self))
         return read_weights(folder)
-
-    def verify(self) -> None:
-        """Read every byte and compare it with what was written."""
-        for path in sorted(self.folder.rglob("header.json")):
-            for name, known in json.loads(path.read_text())["files"].items():
-                if crc(path.parent / name) != known["crc"]:
-                    raise StoreError(f"{path.parent / name}: the file is damaged; index anew")
 
 
 def _bytes_of(values: pa.Array) -> tuple[Any, Any]:

@@ -12,13 +12,15 @@ import pyarrow as pa
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.bags import Bags, BagSearcher, distinct_bags
+from askew.rankers.bm25.bags import MOST, Bags, BagSearcher, distinct_bags
 from askew.rankers.bm25.index import Index
 from askew.rankers.bm25.weights import MODELS, Model
 
 
 class Bm25Ranker:
     """Searches an index under a model: BM25 with its parameters, or query likelihood."""
+
+    most = MOST
 
     def __init__(
         self, index: Index | Path | str, model: Model | str = "bm25", threads: int | None = None,

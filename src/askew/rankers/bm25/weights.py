@@ -10,6 +10,7 @@ from numba import njit, prange
 
 from askew.core.errors import ConfigError
 
+LENGTHS = ("lucene", "exact")
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 
@@ -22,7 +23,7 @@ class Bm25:
     lengths: str = "lucene"
 
     def __post_init__(self) -> None:
-        if not (self.k1 >= 0 and 0 <= self.b <= 1) or self.lengths not in ("lucene", "exact"):
+        if not (self.k1 >= 0 and 0 <= self.b <= 1) or self.lengths not in LENGTHS:
             raise ConfigError(
                 f"bm25: expected k1 >= 0, 0 <= b <= 1 and lengths lucene or exact; found k1={self.k1}, b={self.b}, "
                 f"lengths={self.lengths!r}"
@@ -42,7 +43,7 @@ class Qld:
     lengths: str = "lucene"
 
     def __post_init__(self) -> None:
-        if not self.mu > 0 or self.lengths not in ("lucene", "exact"):
+        if not self.mu > 0 or self.lengths not in LENGTHS:
             raise ConfigError(f"qld: expected mu > 0, lengths lucene or exact; found mu={self.mu}, {self.lengths!r}")
 
     @property

@@ -23,7 +23,7 @@ from askew.corpora.collection import Collection, open_collection
 from askew.engine.run import run_step, step_key
 from askew.engine.store import Store
 from askew.plugins.kinds import DocMentions
-from askew.rankers.disk import read_strings
+from askew.rankers.disk import read_doc_ids
 from askew.stages.annotate import Annotate
 from askew.stages.retrieve import index_documents
 
@@ -101,7 +101,7 @@ class Resources:
     @cached_property
     def doc_ids(self) -> pa.Array:
         """The ids of the documents in the order of the index."""
-        return read_strings(self.index() / "doc_ids.arrow").cast(pa.string())
+        return read_doc_ids(self.index()).cast(pa.string())
 
     def mentions_key(self, stage: Annotate) -> str:
         """Names the mentions of the documents."""

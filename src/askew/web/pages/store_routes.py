@@ -92,7 +92,7 @@ async def audit_page(
 def _changed(opened: Opened, chosen: runs_page.Chosen) -> tuple[int, ...]:
     """When the chosen files were last written: with another file it is another page."""
     files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
-    return tuple(file.stat().st_mtime_ns for file in files if file.exists())
+    return tuple(file.stat().st_ctime_ns for file in files if file.exists())
 
 
 class _NotMeasured(Exception):

@@ -1,0 +1,213 @@
+"""Is a flipped bit anywhere in an index refused before an answer is given from it, and what does that cost?
+
+An index of synthetic passages as ``bm25.py`` makes them, 380 MB with texts and weights. One random bit at a time is
+flipped; then the index is opened anew, queries are searched one by one, with RM3 feedback and the texts of their best
+documents, and compared with the answers of the undamaged index. Once as shipped (files up to 64 MiB are compared on
+opening) and once with every array compared block by block as it is read, as in larger indexes. ``askew verify`` must
+find the bits that no answer used. Warm searches (CPU time, the least of several) are compared with the same search
+without the comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from bm25 import queries, tables
+
+from askew.core.errors import AskewError
+from askew.rankers import blocks, disk
+from askew.rankers.bm25.analyze import Analyzer
+from askew.rankers.bm25.feedback import Rm3, search_with_feedback
+from askew.rankers.bm25.index import build_index
+from askew.rankers.bm25.ranker import Bm25Ranker
+from askew.rankers.disk import Texts, keeping_texts
+from askew.rankers.verify import check_index
+
+_WARM_S = 20.0
+
+
+def make(folder: Path, size: int) -> None:
+    folder.mkdir(parents=True)
+    build_index(keeping_texts(tables(size), folder), folder, Analyzer("plain"))
+    Bm25Ranker(folder)
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+@contextlib.contextmanager
+def compared_lazily(lazily: bool) -> Iterator[None]:
+    before = blocks.CHECK_WHOLE
+    blocks.CHECK_WHOLE = 0 if lazily else before
+    try:
+        yield
+    finally:
+        blocks.CHECK_WHOLE = before
+
+
+@contextlib.contextmanager
+def not_compared() -> Iterator[None]:
+    """As if there were no checksums: only sizes are looked at."""
+    whole, check = disk.check_file, blocks.Guard.check
+    disk.check_file = disk.check_size
+    blocks.Guard.check = lambda *_: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        disk.check_file, blocks.Guard.check = whole, check  # type: ignore[method-assign]
+
+
+def answer(ranker: Bm25Ranker, texts: Texts, query: str) -> tuple[object, ...]:
+    hits = ranker.search([query], 10)
+    again = search_with_feedback(ranker, [query], 10, Rm3(5, 10))
+    ids = ranker.doc_ids.take(pa.array(hits.docs)).to_pylist()
+    found = [texts[doc] for doc in hits.docs.tolist()]
+    return hits.docs.tolist(), hits.scores.tolist(), again.docs.tolist(), again.scores.tolist(), ids, found
+
+
+def flip(path: Path, byte: int, bit: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(byte)
+        value = file.read(1)[0]
+        file.seek(byte)
+        file.write(bytes([value ^ (1 << bit)]))
+
+
+def outcome(folder: Path, size: int, asked: list[str], right: list[tuple[object, ...]]) -> str:
+    """What came of one flipped bit."""
+    try:
+        ranker, texts = Bm25Ranker(folder, threads=1), Texts(folder, size)
+    except AskewError:
+        return "refused on opening"
+    for query, expected in zip(asked, right, strict=True):
+        try:
+            if answer(ranker, texts, query) != expected:
+                return "WRONG ANSWER"
+        except AskewError:
+            return "refused by a query, the answers before it right"
+    found = check_index(folder).messages
+    return "not read: all answers right, found by askew verify" if found else "NOT FOUND"
+
+
+def flip_bits(folder: Path, size: int, flips: int, lazily: bool) -> None:
+    rng = np.random.default_rng(7)
+    asked = queries(20, size)
+    with compared_lazily(lazily):
+        ranker, texts = Bm25Ranker(folder, threads=1), Texts(folder, size)
+        right = [answer(ranker, texts, query) for query in asked]
+        files = files_of(folder)
+        ends = np.cumsum([path.stat().st_size for path in files])
+        found: Counter[str] = Counter()
+        for _ in range(flips):
+            at = int(rng.integers(ends[-1]))
+            number = int(np.searchsorted(ends, at, side="right"))
+            byte, bit = at - (int(ends[number - 1]) if number else 0), int(rng.integers(8))
+            flip(files[number], byte, bit)
+            found[outcome(folder, size, asked, right)] += 1
+            flip(files[number], byte, bit)
+        assert not check_index(folder).messages
+    how = "every array compared as it is read" if lazily else "as shipped"
+    print(f"{flips} flipped bits, {len(asked)} queries after each, {how}:", flush=True)
+    for name, count in found.most_common():
+        print(f"  {count:4d} {name}", flush=True)
+
+
+def seconds(function: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
+    function()
+    return clock() - start
+
+
+def warm(folder: Path, size: int, count: int) -> None:
+    """The same ranker with and without the comparison, in turn, for some seconds; the least time of each.
+
+    On a machine that others use these times differ by more than the comparison takes; so it is also timed alone.
+    """
+    asked = queries(count, size)
+    with compared_lazily(True):
+        ranker = Bm25Ranker(folder, threads=1)
+    check, skip = ranker._searcher._check, lambda _: None
+    batches = {"in one batch": [asked], "one by one": [[query] for query in asked]}
+    for how, parts in batches.items():
+        terms = [ranker.bags(pa.array(part, pa.large_string())).terms for part in parts]
+        for k in (10, 1000):
+
+            def search(parts: list[list[str]] = parts, k: int = k) -> None:
+                for part in parts:
+                    ranker.search(part, k)
+
+            search()
+            times: dict[str, list[float]] = {"with": [], "without": [], "alone": []}
+            end = time.perf_counter() + _WARM_S
+            while time.perf_counter() < end:
+                times["with"].append(seconds(search, time.process_time))
+                ranker._searcher._check = skip  # type: ignore[method-assign]
+                times["without"].append(seconds(search, time.process_time))
+                ranker._searcher._check = check  # type: ignore[method-assign]
+                times["alone"].append(seconds(lambda terms=terms: [check(one) for one in terms], time.process_time))
+            best = {name: 1e3 * min(values) for name, values in times.items()}
+            print(
+                f"warm, {count} queries {how}, k={k}: {best['with']:.1f} ms with the comparison, "
+                f"{best['without']:.1f} ms without ({100 * (best['with'] / best['without'] - 1):+.2f}%); the check "
+                f"alone {best['alone']:.3f} ms ({100 * best['alone'] / best['without']:.2f}%)",
+                flush=True,
+            )
+
+
+def evict(folder: Path) -> None:
+    """Ask the system to forget the files, so that they are read from disk again."""
+    for path in files_of(folder):
+        handle = os.open(path, os.O_RDONLY)
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
+
+
+def cold(folder: Path, size: int) -> None:
+    (query,) = queries(1, size)
+    for state in ("in memory", "evicted"):
+        for how, lazily, compared in (
+            ("as shipped", False, True), ("block by block", True, True), ("without", True, False)
+        ):  # fmt: skip
+            if state == "evicted":
+                evict(folder)
+            with compared_lazily(lazily), contextlib.nullcontext() if compared else not_compared():
+                opened: list[Bm25Ranker] = []
+                opening = seconds(lambda opened=opened: opened.append(Bm25Ranker(folder, threads=1)))
+                first = seconds(lambda opened=opened: opened[0].search([query], 10))
+            print(f"files {state}, {how}: opening {1e3 * opening:.1f} ms, first query {1e3 * first:.1f} ms", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=400_000, help="passages")
+    parser.add_argument("--flips", type=int, default=200)
+    parser.add_argument("--queries", type=int, default=1000)
+    given = parser.parse_args()
+    root = Path(tempfile.mkdtemp())
+    try:
+        folder = root / "index"
+        make(folder, given.size)
+        total = sum(path.stat().st_size for path in files_of(folder))
+        print(f"{given.size:,} passages, an index of {total / 1e6:.0f} MB in {len(files_of(folder))} files", flush=True)
+        for lazily in (False, True):
+            flip_bits(folder, given.size, given.flips, lazily)
+        warm(folder, given.size, given.queries)
+        cold(folder, given.size)
+    finally:
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Is a store as it was written? Every part of every step is read and compared; what is damaged can be taken away."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from askew.core.errors import StoreError
+from askew.engine.manifest import Manifest
+from askew.engine.store import StepWriter, Store, is_part
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something of a step that is not as it was written. ``file`` is empty where the whole step cannot be trusted."""
+
+    step: str
+    key: str
+    file: str
+    message: str
+    manifest: Manifest | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the step."""
+        return f"{self.step}-{self.key}"
+
+
+@dataclass
+class Checked:
+    """What was read of a store, and what of it is damaged."""
+
+    steps: int = 0
+    parts: int = 0
+    damaged: list[Damage] = field(default_factory=list)
+
+
+def check_store(store: Store) -> Checked:
+    """Read every part of every step, finished or not."""
+    found = Checked()
+    for folder in store.files.list():
+        files = store.files.list(folder)
+        parts = [name for name in files if is_part(name)]
+        if not parts and "manifest.json" not in files:
+            continue
+        found.steps += 1
+        found.parts += len(parts)
+        step, _, key = folder.rpartition("-")
+        found.damaged += _step(store, step, key, parts)
+    return found
+
+
+def _step(store: Store, step: str, key: str, parts: Sequence[str]) -> Iterator[Damage]:
+    try:
+        manifest = store.finished(step, key)
+    except StoreError as error:
+        yield Damage(step, key, "", str(error))
+        return
+    writer = store.writer(step, key)
+    known = {} if manifest is None else {part.file: part for part in manifest.parts}
+    for name in sorted({*parts, *known}):
+        try:
+            if manifest is not None and name in known:
+                store.open_part(manifest, known[name])
+            part = writer.part(name)
+        except StoreError as error:
+            yield Damage(step, key, name, str(error), manifest)
+            continue
+        # A part says of itself how many rows were dropped and why; the manifest must say the same.
+        if part != known.get(name, part):
+            message = f"{writer.where}/manifest.json: the manifest is damaged ({name} tells of other rows)"
+            yield Damage(step, key, "", message)
+
+
+def remove_damaged(store: Store, damaged: Sequence[Damage]) -> None:
+    """Take damaged parts away with the manifest of their step, which then counts as not finished.
+
+    Where the manifest itself cannot be used, the parts that can be read stay: their names begin their digests.
+    """
+    for one in damaged:
+        with store.writing(one.step, one.key) as writer:
+            store.files.delete(f"{one.folder}/manifest.json")
+            for name in [one.file] if one.file else filter(is_part, store.files.list(one.folder)):
+                if one.file or not _readable(writer, name):
+                    store.files.delete(f"{one.folder}/{name}")
+
+
+def _readable(writer: StepWriter, name: str) -> bool:
+    try:
+        writer.part(name)
+    except StoreError:
+        return False
+    return True
+
+
+def same_as_before(store: Store, damaged: Sequence[Damage]) -> list[str]:
+    """What was computed again and came out as other bytes than before, one line each."""
+    wrong = []
+    for manifest in {one.folder: one.manifest for one in damaged if one.manifest is not None}.values():
+        now = None
+        with contextlib.suppress(StoreError):
+            now = store.finished(manifest.step, manifest.key)
+        if now is None or now.to_json() != manifest.to_json():
+            where = store.where(manifest.step, manifest.key)
+            wrong.append(f"{where}: computed again, and not the bytes of before: delete it and what was made from it")
+    return wrong

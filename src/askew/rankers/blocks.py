@@ -1,0 +1,169 @@
+"""Checksums of blocks: each block of a file of an index is compared with what was written before it is first used.
+
+A file has one CRC-32 for every 256 KiB. Every change of up to 32 adjacent bits in a block is noticed, and so is every
+single bit. A block is compared once for each time an index is opened; what changes on the disk afterwards is noticed by
+the next opening.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.core.errors import StoreError
+
+BLOCK = 1 << 18
+# Files up to this size are compared whole when an index is opened, the blocks of larger ones when they are first read.
+CHECK_WHOLE = 1 << 26
+Known = dict[str, Any]
+
+
+def remedy(path: Path) -> str:
+    """What to do about a damaged file or folder of an index."""
+    folder = path if path.is_dir() else path.parent
+    while (folder.parent / "header.json").exists():
+        folder = folder.parent
+    if (folder.parent / "plans").is_dir():  # an index of a store, which knows how it is made
+        folder = folder.parent
+    return f"index anew: askew verify {folder} --repair"
+
+
+def describe_file(path: Path) -> Known:
+    """What is remembered of a file: its size and the checksum of each of its blocks."""
+    with path.open("rb") as file:
+        sums = [f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK), b"")]
+    return {"size": path.stat().st_size, "blocks": "".join(sums)}
+
+
+def is_lazy(known: Known) -> bool:
+    """Whether the blocks of a file are compared as they are read, and not all at once."""
+    return "blocks" in known and int(known["size"]) > CHECK_WHOLE
+
+
+def check_size(path: Path, known: Known) -> None:
+    """Refuse a file that is missing or of another size."""
+    try:
+        size, expected = path.stat().st_size, int(known["size"])
+    except (OSError, KeyError, TypeError, ValueError):
+        raise StoreError(f"{path}: a file of the index is missing or cannot be read; {remedy(path)}") from None
+    if size != expected:
+        raise StoreError(
+            f"{path}: the file is damaged or cut short (expected {expected} bytes, found {size}); {remedy(path)}"
+        )
+
+
+def check_file(path: Path, known: Known) -> None:
+    """Read a whole file and refuse it where it is not as it was written.
+
+    Before format 2 a file had one checksum, of all its bytes; it is compared then.
+    """
+    check_size(path, known)
+    try:
+        with path.open("rb") as file:
+            if "blocks" in known:
+                sums = _checksums(path, known)
+                for number in range(len(sums)):
+                    _compare(path, number, file.read(BLOCK), sums)
+                return
+            found = 0
+            while block := file.read(BLOCK):
+                found = zlib.crc32(block, found)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror or error}); {remedy(path)}") from None
+    if found != known.get("crc"):
+        raise StoreError(f"{path}: the file is damaged (its checksum is another); {remedy(path)}")
+
+
+def _checksums(path: Path, known: Known) -> Any:
+    try:
+        sums = np.frombuffer(bytes.fromhex(known["blocks"]), ">u4")
+    except (TypeError, ValueError):
+        sums = None
+    if sums is None or len(sums) != -(-int(known["size"]) // BLOCK):
+        raise StoreError(f"{path}: the checksums of the file are damaged; {remedy(path)}")
+    return sums
+
+
+def _compare(path: Path, number: int, data: Any, sums: Any) -> None:
+    if zlib.crc32(data) != sums[number]:
+        raise StoreError(
+            f"{path}: the file is damaged between byte {number * BLOCK} and {number * BLOCK + len(data)}; "
+            f"{remedy(path)}"
+        )
+
+
+class Guard:
+    """Knows which blocks of a file in memory were compared, and compares the others when they are needed."""
+
+    def __init__(self, path: Path, data: Any, known: Known) -> None:
+        self.path, self._data = path, data
+        self.complete = not is_lazy(known)
+        self._sums = np.zeros(0, np.uint32) if self.complete else _checksums(path, known)
+        self._compared = np.zeros(len(self._sums), np.bool_)
+
+    def check(self, starts: Any, stops: Any) -> None:
+        """Compare all blocks that ranges of bytes are in; an error where one is not as it was written."""
+        if self.complete:
+            return
+        starts, stops = np.atleast_1d(starts), np.atleast_1d(stops)
+        filled = stops > starts
+        begins, ends = starts[filled] // BLOCK, (stops[filled] - 1) // BLOCK
+        if len(begins) and (begins.min() < 0 or ends.max() >= len(self._sums)):
+            raise StoreError(f"{self.path}: another file of the index points outside of it; {remedy(self.path)}")
+        open_ranges = np.zeros(len(self._sums) + 1, np.int64)
+        np.add.at(open_ranges, begins, 1)
+        np.subtract.at(open_ranges, ends + 1, 1)
+        needed = (np.cumsum(open_ranges)[:-1] > 0) & ~self._compared
+        for number in np.flatnonzero(needed).tolist():
+            _compare(self.path, number, self._data[number * BLOCK : (number + 1) * BLOCK], self._sums)
+            self._compared[number] = True
+        # Asked of all blocks and not counted: two threads may compare the same block at once.
+        self.complete = bool(self._compared.all())
+
+    def check_all(self) -> None:
+        """Compare every block."""
+        self.check(0, len(self._sums) * BLOCK)
+
+
+class CheckedArray:
+    """A memory-mapped array whose parts are compared with their checksums before they are given out.
+
+    ``raw`` is the array itself, for compiled loops: ``check`` the places first that they read. With ``width`` it has
+    rows of so many numbers.
+    """
+
+    def __init__(self, path: Path, dtype: Any, known: Known, width: int | None = None) -> None:
+        check_size(path, known)
+        flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if known["size"] else np.zeros(0, dtype)
+        self.raw: Any = flat if width is None else flat.reshape(-1, width)
+        self._row = flat.itemsize * (width or 1)
+        self._guard = Guard(path, memoryview(flat.view(np.uint8)), known)
+
+    def check(self, starts: Any, stops: Any) -> None:
+        """Compare the blocks of ranges of elements or rows."""
+        if not self._guard.complete:
+            self._guard.check(np.asarray(starts, np.int64) * self._row, np.asarray(stops, np.int64) * self._row)
+
+    def whole(self) -> Any:
+        """The array, every block of it compared."""
+        self._guard.check_all()
+        return self.raw
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self._guard.complete:
+            if isinstance(key, slice) and key.step in (None, 1):
+                self.check(*key.indices(len(self.raw))[:2])
+            elif not isinstance(key, slice) and (places := np.asarray(key)).dtype.kind in "iu" and (places >= 0).all():
+                self.check(places.ravel(), places.ravel() + 1)
+            else:
+                self._guard.check_all()
+        return self.raw[key]
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.whole(), dtype, copy=copy)

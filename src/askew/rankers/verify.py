@@ -1,0 +1,97 @@
+"""Is an index as it was written? Every byte of every file is read; and how the index can be made again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import AskewError, StoreError
+from askew.rankers.blocks import check_file
+from askew.rankers.disk import FORMAT, TEXTS, read_header, read_sealed, write_sealed
+
+SOURCE = "source.json"
+# Names the documents of an index, whatever its kind: the same files, the same documents.
+_DOCUMENTS = ("doc_ids.arrow", TEXTS)
+
+
+@dataclass
+class Checked:
+    """What was read of an index; ``damaged`` holds a message for each file, by the folder that its header lies in."""
+
+    kind: str = "unknown"
+    files: int = 0
+    damaged: dict[Path, list[str]] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> list[str]:
+        """One line for each damaged file."""
+        return [line for lines in self.damaged.values() for line in lines]
+
+
+def check_index(folder: Path) -> Checked:
+    """Compare every file of an index, and of the weights in it, with its checksums."""
+    found = Checked()
+    for path in sorted(folder.rglob("header.json")):
+        try:
+            header = read_header(folder) if path.parent == folder else read_sealed(path, f"weights {path.parent}")
+        except AskewError as error:
+            found.damaged.setdefault(path.parent, []).append(str(error))
+            continue
+        if path.parent == folder:
+            found.kind = str(header["kind"])
+        for name, known in header["files"].items():
+            found.files += 1
+            try:
+                check_file(path.parent / name, known)
+            except StoreError as error:
+                found.damaged.setdefault(path.parent, []).append(str(error))
+    return found
+
+
+def write_source(folder: Path, source: dict[str, Any]) -> None:
+    """Remember what an index is made from, so that it can be made again."""
+    write_sealed(folder / SOURCE, {**source, "format": FORMAT, "files": {}})
+
+
+def read_source(folder: Path) -> dict[str, Any] | None:
+    """What an index was made from; None where that is not known."""
+    try:
+        return read_sealed(folder / SOURCE, f"index {folder}")
+    except StoreError:
+        return None
+
+
+def rebuild_command(folder: Path, kind: str) -> str:
+    """The command that makes an index again, as far as it is known."""
+    source = read_source(folder)
+    if source is None:
+        more = "" if kind in ("bm25", "unknown") else f" --ranker {kind}"
+        return f"askew index DOCS --out {shlex.quote(str(folder))}{more}"
+    words = ["askew", "index", source["docs"], "--out", str(folder), "--ranker", source["ranker"]]
+    words += ["--fields", ",".join(source["fields"])] if source["fields"] else []
+    words += [] if source["texts"] else ["--no-texts"]
+    for name, value in source["settings"].items():
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
+def same_documents(one: Path, other: Path) -> bool:
+    """Whether two indexes were made of the same documents, as far as their headers can be read."""
+    try:
+        files = [read_header(folder)["files"] for folder in (one, other)]
+    except AskewError:
+        return True
+    return all(files[0].get(name) == files[1].get(name) for name in _DOCUMENTS)
+
+
+def put_in_place(made: Path, folder: Path) -> None:
+    """An index in the place of a damaged one."""
+    retired = folder.with_name(f".{folder.name}.damaged")
+    shutil.rmtree(retired, ignore_errors=True)
+    folder.rename(retired)
+    made.rename(folder)
+    shutil.rmtree(retired)
