@@ -22,6 +22,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from askew.core.address import without_secret_values
 from askew.core.errors import StoreError
 from askew.core.fingerprint import digest_file, fingerprint
 from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
@@ -170,7 +171,8 @@ class Store:
         return file
 
     def remember_plan(self, origin: dict[str, Any]) -> None:
-        """Keep what is needed to run the steps of a plan again: the same plan is kept once."""
+        """Keep what is needed to run the steps of a plan again, but no secret: the same plan is kept once."""
+        origin = without_secret_values(origin)
         text = json.dumps(origin, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         name = f"{_PLANS}/{fingerprint(origin)}.json"
         if not self.files.exists(name):
