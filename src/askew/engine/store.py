@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 
 from askew.core.errors import StoreError
 from askew.core.fingerprint import digest_file, fingerprint
+from askew.core.machine import cache_folders
 from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
 from askew.engine.manifest import Manifest, Part
 
@@ -53,8 +53,10 @@ class Store:
         """A folder of this machine that goes with the store: the root itself, or a cache."""
         if isinstance(self.files, LocalFiles):
             return self.files.root
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return self._cache or home / "askew" / "stores" / fingerprint(self._address)
+        folders = [self._cache] if self._cache else [f / "stores" / fingerprint(self._address) for f in cache_folders()]
+        if not folders:
+            raise StoreError(f"store {self.files.where}: no folder of this machine to keep files in; set ASKEW_CACHE")
+        return folders[0]
 
     def folder(self, step: str, key: str) -> Path:
         """Where a step lives; an error where the store is not a folder."""
