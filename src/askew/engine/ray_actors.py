@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -78,9 +80,10 @@ class RayExecutor(Crew[Remote]):
         cores = self._workers * self._threads if self._workers and self._address is None else None
         try:
             _knock(self._address)
-            ray.init(
-                self._address or "local", num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet
-            )
+            with _own_sigterm():
+                ray.init(
+                    self._address or "local", num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet
+                )
         except (RuntimeError, ValueError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ConfigError(f"Ray at {self._address or 'this machine'}: cannot be reached ({first})") from None
@@ -144,6 +147,15 @@ class RayExecutor(Crew[Remote]):
             for name in ("_ray", "_actor", "count"):
                 self.__dict__.pop(name, None)
             self._ours = False
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Ray answers SIGTERM with a dump of its stack and exits: the program's own answer is put back in its place."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _knock(address: str | None) -> None:
