@@ -113,7 +113,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run a command. A user's mistake is one message; only a mistake of ours may show a traceback, on request."""
+    """Run a command. A user's mistake is one message; only an internal error may show a traceback, on request."""
     signal.signal(signal.SIGTERM, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -144,10 +144,8 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):
             raise
-        name = type(error).__name__
-        say(
-            f"askew: a mistake in askew itself ({name}: {error}); ASKEW_DEBUG=1 shows where, please report it", err=True
-        )
+        what = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+        say(f"askew: internal error ({what}); please report it; ASKEW_DEBUG=1 shows where", err=True)
         return 70
 
 
