@@ -1,4 +1,4 @@
-"""A few machine instructions that Numba has no name for, shared by the compiled loops."""
+"""What the compiled loops share: how they are compiled, and machine instructions that Numba has no name for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
+
+from askew.jit_cache import attach
+
+
+def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function for use without Python's lock, when it is first called, and keep the result on disk."""
+    if function is None:
+        return lambda wrapped: compiled(wrapped, **options)
+    made = njit(nogil=True, **options)(function)
+    attach(made, function)
+    return made
 
 
 @intrinsic

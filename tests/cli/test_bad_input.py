@@ -430,7 +430,7 @@ def test_a_command_that_cannot_be_read_is_a_wrong_setting_and_no_mistake_of_ours
     result = askew(command)
     assert (result.code, result.out) == (2, "")
     assert word.lower() in result.err.lower()
-    assert "mistake in askew" not in result.err and "Traceback" not in result.err
+    assert "internal error" not in result.err and "Traceback" not in result.err
 
 
 def test_a_negative_seed_is_a_wrong_setting(askew):
@@ -442,7 +442,7 @@ def test_askew_alone_shows_its_help(askew):
     result = askew([])
     assert result.code in (0, 2)
     assert "Usage: askew" in result.out + result.err
-    assert "mistake in askew" not in result.err
+    assert "internal error" not in result.err
 
 
 def test_version_is_told_without_a_command(askew):
@@ -473,3 +473,25 @@ def test_strange_keys_in_an_error_are_shown_as_text_on_one_line(askew, files):
 def test_a_strange_query_id_in_an_error_is_shown_as_text(askew, files, query):
     files.run("old.run", {query: ["lost"]})
     askew("measure old.run --docs docs.tsv").refused(3, "'lost'", "red")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("no such luck\nand more", "ZeroDivisionError: no such luck"), ("", "ZeroDivisionError")]
+)
+def test_an_internal_error_is_one_line_that_asks_for_a_report(askew, monkeypatch, text, shown):
+    def fail(_):
+        raise ZeroDivisionError(text)
+
+    monkeypatch.delenv("ASKEW_DEBUG", raising=False)
+    monkeypatch.setattr("askew.cli.main._invoke", fail)
+    result = askew("list measures")
+    assert (result.code, result.out) == (70, "")
+    assert result.err == f"askew: internal error ({shown}); please report it; ASKEW_DEBUG=1 shows where\n"
+
+
+def test_where_an_internal_error_happened_is_shown_on_request(askew, monkeypatch):
+    monkeypatch.setenv("ASKEW_DEBUG", "1")
+    monkeypatch.setattr("askew.cli.main._invoke", lambda _: {}["nothing"])
+    result = askew("list measures")
+    assert result.code == 70
+    assert result.err.startswith("Traceback (most recent call last):") and "KeyError: 'nothing'" in result.err

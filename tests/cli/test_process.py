@@ -20,6 +20,12 @@ PER_QUERY = f"measure {DEMO.runs[0]} --docs {DEMO.docs} --per-query"
 MANY = 500_000
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(tmp_path_factory):
+    """The first command that compiles says so on stderr; here it has been said."""
+    start("demo", cwd=tmp_path_factory.mktemp("compiled"))
+
+
 def start(*words, **options):
     return subprocess.run([ASKEW, *words], capture_output=True, text=True, check=False, **options)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import typer
@@ -84,6 +86,8 @@ _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("generator", train_text.generator_command, "Writes the query that a passage answers."),
     ("rewriter", train_text.rewriter_command, "Writes a better query for a query."),
 )
+# These keep each step that is done, and the same command goes on after it.
+_RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"])
 for _own, _commands in ((app, _COMMANDS), (train.train_app, _TRAINED)):
     for _name, _command, _about in _commands:
         _own.command(_name, short_help=_about)(_command)
@@ -105,8 +109,19 @@ def _root(
     pass
 
 
+class Stopped(KeyboardInterrupt):
+    """SIGTERM came: leave as with Ctrl-C, with another exit code."""
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    # Some send it twice, to the process and to its group; the second must not cut short how the first ends.
+    signal.signal(number, signal.SIG_IGN)
+    raise Stopped
+
+
 def main() -> None:
-    """Run a command. A user's mistake is one message; only a mistake of ours may show a traceback, on request."""
+    """Run a command. A user's mistake is one message; only an internal error may show a traceback, on request."""
+    signal.signal(signal.SIGTERM, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A letter that the terminal's encoding lacks is shown by its number rather than being the end of us.
@@ -124,14 +139,11 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
         return error.exit_code
     except _CannotRead as error:
         return _refuse(error)
-    except (KeyboardInterrupt, typer.Abort):
-        kept = (
-            "; what is finished is kept, the same command goes on from there"
-            if arguments[:1] in (["annotate"], ["run"], ["publish"], ["report"], ["demo"])
-            else ""
-        )
-        say(f"askew: interrupted{kept}", err=True)
-        return 130
+    except (KeyboardInterrupt, typer.Abort) as error:
+        stopped = isinstance(error, Stopped)
+        kept = "; what is finished is kept, the same command goes on from there" if arguments[:1] in _RESUMED else ""
+        say(f"askew: {'stopped by SIGTERM' if stopped else 'interrupted'}{kept}", err=True)
+        return 128 + (signal.SIGTERM if stopped else signal.SIGINT)
     except OSError as error:
         return _cannot_read_or_write(error)
     except MemoryError:
@@ -140,10 +152,8 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):
             typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
-        name = type(error).__name__
-        say(
-            f"askew: a mistake in askew itself ({name}: {error}); ASKEW_DEBUG=1 shows where, please report it", err=True
-        )
+        what = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+        say(f"askew: internal error ({what}); please report it; ASKEW_DEBUG=1 shows where", err=True)
         return 70
 
 

@@ -185,8 +185,8 @@ def _read_published(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Arr
 def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool) -> Iterator[tuple[pa.Array, pa.Array]]:
     for first_line, block in line_blocks(path, meter=meter):
         ids, texts = [], []
-        text = decode_block(path, first_line, block)
-        for number, row in json_rows(text, path, "an object with doc_id and text", first_line):
+        lines = [(first_line, decode_block(path, first_line, block))]
+        for number, row in json_rows(lines, path, "an object with doc_id and text"):
             doc_id, text = json_document(row, path, number, fields, titled)
             ids.append(doc_id)
             texts.append(text)

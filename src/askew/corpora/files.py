@@ -16,7 +16,13 @@ from askew.core.errors import DataError, place
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_BLOCK = 1 << 24
+# What is noted of each short line takes many times the room of the line.
+_BLOCK = 1 << 23
+_TEXT_BLOCK = 1 << 22
+LONGEST_LINE = 1 << 26
+# Text never packs so well; few bytes that unpack to so many were made to fill the memory or the disk.
+_MOST_UNPACKED = 200
+_LITTLE = 3 << 25
 
 
 @dataclass
@@ -75,10 +81,14 @@ def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterat
         with open_bytes(path) as (unpacked, file):
             # The first block is never shorter than the mark, or the mark would be missed.
             block = unpacked.read(max(size, len(_BOM))).removeprefix(_BOM)
+            read = 0
             while True:
+                read += len(block)
                 # A pipe has no place in it to tell.
-                if meter is not None and file.seekable():
-                    meter.position = file.tell()
+                if file.seekable():
+                    _check_ratio(path, read, file.tell())
+                    if meter is not None:
+                        meter.position = file.tell()
                 yield block
                 block = unpacked.read(size)
                 if not block:
@@ -89,18 +99,58 @@ def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterat
         raise DataError(f"{path}: the file cannot be read ({error.strerror or error})") from None
 
 
+def _check_ratio(path: Path, unpacked: int, packed: int) -> None:
+    if unpacked > _LITTLE and unpacked > _MOST_UNPACKED * packed:
+        raise DataError(
+            f"{path}: {packed:,} bytes unpack to {unpacked:,} and more, over {_MOST_UNPACKED} times as many, as text "
+            "never does; unpack the file first if it is what it should be"
+        )
+
+
 def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[tuple[int, bytes]]:
     """Whole lines, many at a time, each block with the number of its first line. Memory stays flat."""
+    return _whole_lines(path, blocks(path, size, meter))
+
+
+def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tuple[int, str]]:
+    """Whole lines as text, many at a time, each block with the number of its first line.
+
+    UTF-8, with or without a byte-order mark; every line end becomes one line feed.
+    """
+    for line, block in _whole_lines(path, _line_feeds(blocks(check_file(path, what), size))):
+        yield line, decode_block(path, line, block)
+
+
+def _line_feeds(found: Iterator[bytes]) -> Iterator[bytes]:
+    """The same blocks with one kind of line end. A carriage return at the end waits for the line feed it may have."""
+    held = b""
+    for block in found:
+        joined = held + block
+        held = joined[-1:] if joined.endswith(b"\r") else b""
+        joined = joined.removesuffix(held)
+        yield joined.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in joined else joined
+    if held:
+        yield b"\n"
+
+
+def _whole_lines(path: Path, found: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Blocks cut at the ends of lines. A line that never ends is refused before it fills the memory."""
     waiting: list[bytes] = []
-    line = 1
-    for block in blocks(path, size, meter):
+    line, held = 1, 0
+    for block in found:
         cut = block.rfind(b"\n") + 1
         if cut:
             whole = b"".join([*waiting, block[:cut]])
             yield line, whole
             line += whole.count(b"\n")
-            waiting = []
+            waiting, held = [], 0
         waiting.append(block[cut:])
+        held += len(block) - cut
+        if held > LONGEST_LINE:
+            raise DataError(
+                f"{place(path, line)}: expected lines of at most {LONGEST_LINE >> 20} MiB, found a longer one; "
+                "is this the right file?"
+            )
     if rest := b"".join(waiting):
         yield line, rest
 

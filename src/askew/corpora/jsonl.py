@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import DataError, place
-from askew.corpora.lines import WHITE, no_value, shown
+from askew.corpora.lines import WHITE, no_value, numbered, shown
 
 
-def json_rows(text: str, path: Path, expected: str, first: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(
+    blocks: Iterable[tuple[int, str]], path: Path, expected: str
+) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
     """Each object with the number of its line. ``expected`` says in an error what each line should hold."""
-    for number, line in enumerate(text.split("\n"), start=first):
+    for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
         row = _parsed(line, place(path, number), expected)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import DataError, place
-from askew.corpora.files import check_file, read_text, suffix_of
+from askew.corpora.files import check_file, suffix_of, text_blocks
 from askew.corpora.jsonl import json_id, json_rows
-from askew.corpora.lines import WHITE, listing, shown, split_columns, words
+from askew.corpora.lines import WHITE, listing, numbered, shown, split_columns, words
 from askew.corpora.parquet import id_column, parquet_names, parquet_table
 
 _HEADERS = {"query-id", "query_id", "qid", "topic"}
@@ -21,6 +22,8 @@ _NAMES = ("query_id", "doc_id", "relevance")
 # Named so by BEIR. Any other score is one of a run, and a run is no judgement.
 _BEIR_NAMES = ("query-id", "corpus-id", "score")
 _SCHEMA = {"line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "relevance": pl.Int64()}
+_JUDGED = ["query_id", "doc_id", "relevance"]
+_AT_ONCE = 1 << 18
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 # Judgements travel as 32-bit numbers, see askew.core.tables.
 _LARGEST = 2**31 - 1
@@ -42,8 +45,8 @@ def read_judgements(path: Path) -> QrelsFile:
     if suffix_of(path) == ".parquet":
         rows = _parquet(path)
     else:
-        text = read_text(path, "judgements")
-        rows = _json(text, path) if suffix_of(path) in (".jsonl", ".ndjson", ".json") else _columns(text, path)
+        blocks = text_blocks(path, "judgements")
+        rows = _json(blocks, path) if suffix_of(path) in (".jsonl", ".ndjson", ".json") else _columns(blocks, path)
     return _checked(rows, path)
 
 
@@ -68,15 +71,20 @@ def _row(query: object, doc: object, grade: object, path: Path, number: int) -> 
 
 
 def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
-    frame = pl.DataFrame(list(rows), schema=_SCHEMA, orient="row")
-    if frame.height == 0:
+    frames, repeated, left = [pl.DataFrame(schema=_SCHEMA)], 0, iter(rows)
+    while some := list(islice(left, _AT_ONCE)):
+        frame = pl.DataFrame(some, schema=_SCHEMA, orient="row")
+        # Repeats go at once: a small file may unpack to any number of them.
+        frames.append(frame.unique(_JUDGED, keep="first", maintain_order=True))
+        repeated += frame.height - frames[-1].height
+    if len(frames) == 1:
         raise DataError(f"judgements {path}: the file has no judgements; expected query iteration document relevance")
-    return _without_repeats(frame, path)
+    return _without_repeats(pl.concat(frames), repeated, path)
 
 
-def _columns(text: str, path: Path) -> Iterator[Row]:
+def _columns(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
     first, tabs = True, False
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
         fields = split_columns(line, (3, 4))
@@ -118,9 +126,9 @@ def _grade(value: object, path: Path, line: int) -> int:
     return grade
 
 
-def _json(text: str, path: Path) -> Iterator[Row]:
+def _json(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
     expected = "an object with query_id, doc_id, relevance"
-    for number, row in json_rows(text, path, expected):
+    for number, row in json_rows(blocks, path, expected):
         names = judgement_names(row)
         if names is None:
             raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
@@ -150,8 +158,8 @@ def _table(table: pa.Table, path: Path) -> Iterator[Row]:
         yield number, query, doc, _grade(grade, path, number)
 
 
-def _without_repeats(frame: pl.DataFrame, path: Path) -> QrelsFile:
-    distinct = frame.unique(["query_id", "doc_id", "relevance"], keep="first", maintain_order=True)
+def _without_repeats(frame: pl.DataFrame, repeated: int, path: Path) -> QrelsFile:
+    distinct = frame.unique(_JUDGED, keep="first", maintain_order=True)
     clash = distinct.select("query_id", "doc_id").is_duplicated()
     if clash.any():
         row = distinct.filter(clash).row(0, named=True)
@@ -160,6 +168,7 @@ def _without_repeats(frame: pl.DataFrame, path: Path) -> QrelsFile:
             f"for query {row['query_id']!r}; keep one of the judgements"
         )
     result = QrelsFile(distinct.drop("line"))
-    if distinct.height < frame.height:
-        result.notes.append(f"{path.name}: {frame.height - distinct.height} judgements stand there twice; counted once")
+    repeated += frame.height - distinct.height
+    if repeated:
+        result.notes.append(f"{path.name}: {repeated} judgements stand there twice; counted once")
     return result

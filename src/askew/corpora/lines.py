@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -34,6 +34,12 @@ def split_columns(line: str, widths: tuple[int, ...]) -> list[str]:
 def tab_columns(line: str) -> list[str]:
     """The columns of a line between TABs, without the blanks around them."""
     return [field.strip(WHITE) for field in line.split("\t")]
+
+
+def numbered(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines of blocks of whole lines, each with its number. After the last of a block there may be a blank one."""
+    for first, text in blocks:
+        yield from enumerate(text.split("\n"), start=first)
 
 
 def first_line(text: str) -> tuple[int, int, str] | None:

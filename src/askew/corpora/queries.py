@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from askew.core.errors import DataError, place
-from askew.corpora.files import check_file, read_text, suffix_of
+from askew.corpora.files import check_file, suffix_of, text_blocks
 from askew.corpora.jsonl import json_id, json_rows, json_text
-from askew.corpora.lines import WHITE, listing, no_value, shown
+from askew.corpora.lines import WHITE, listing, no_value, numbered, shown
 from askew.corpora.parquet import id_column, parquet_names, parquet_table, text_column
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
@@ -22,15 +22,16 @@ _CONTEXT = (("user", "user_id"), ("time", "timestamp"))
 
 # The number of its line, the id, the text, the label and the context of a query.
 Row = tuple[int, str, str, str | None, str | None]
+# Whole lines as text, each block with the number of its first line.
+Blocks = Iterable[tuple[int, str]]
 
 
 def read_queries(path: Path) -> pa.Table:
     """Columns query_id, text and label (null where the file has none); context where the file says who or when."""
     if suffix_of(path) == ".parquet":
         return queries_of(_parquet(check_file(path, "queries")), path)
-    text = read_text(path, "queries")
     read = {".jsonl": _json, ".ndjson": _json, ".json": _json, ".csv": _annotated}.get(suffix_of(path), _tsv)
-    return queries_of(read(text, path), path)
+    return queries_of(read(text_blocks(path, "queries"), path), path)
 
 
 def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
@@ -55,8 +56,8 @@ def are_queries(columns: list[str]) -> bool:
     return any(name in columns for name in _ID_NAMES[:2]) and any(name in columns for name in _TEXT_NAMES)
 
 
-def _tsv(text: str, path: Path) -> Iterator[Row]:
-    for number, line in enumerate(text.split("\n"), start=1):
+def _tsv(blocks: Blocks, path: Path) -> Iterator[Row]:
+    for number, line in numbered(blocks):
         # A line with a TAB is a query, though its id and its text be blank.
         if "\t" not in line and not line.strip(WHITE):
             continue
@@ -68,9 +69,9 @@ def _tsv(text: str, path: Path) -> Iterator[Row]:
         yield number, _id(fields[0], path, number), fields[1], None, None
 
 
-def _json(text: str, path: Path) -> Iterator[Row]:
+def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
     expected = "an object with query_id and text"
-    for number, row in json_rows(text, path, expected):
+    for number, row in json_rows(blocks, path, expected):
         id_name = next((name for name in _ID_NAMES if name in row), None)
         text_name = next((name for name in _TEXT_NAMES if name in row), None)
         if id_name is None or text_name is None:
@@ -101,9 +102,9 @@ def _parquet(path: Path) -> Iterator[Row]:
         yield number, query_id, text, labels[0][number - 1] if labels else None, context
 
 
-def _annotated(text: str, path: Path) -> Iterator[Row]:
+def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
     """The published file has no quoting: the first field is the id, the last the label."""
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
         fields = line.split(",")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,9 @@ from askew.corpora.parquet import id_column, parquet_names, parquet_table
 _QUERY_NAMES = ("query_id", "qid", "query-id", "topic")
 _DOC_NAMES = ("doc_id", "docid", "docno", "pid", "did", "corpus-id")
 _ROW = {"line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "value": pl.String()}
+_SCORED = {
+    "line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "score": pl.Float64(), "rank": pl.String(),
+}  # fmt: skip
 _NO_RANK = pl.lit(None, pl.String).alias("rank")
 
 
@@ -45,25 +49,42 @@ class _Names(NamedTuple):
     is_rank: bool
 
 
-def read_lines(text: str, path: Path, only_trec: bool = False) -> pl.DataFrame:
+def read_lines(blocks: Iterable[tuple[int, str]], path: Path, only_trec: bool = False) -> pl.DataFrame:
     """TREC's six columns, three columns, or columns named by a header; which of them the first line says.
 
-    ``only_trec``: nothing but the six columns will do.
+    ``blocks`` are whole lines with the number of the first. ``only_trec``: nothing but the six columns will do.
     """
-    number, after, first = first_line(text) or (1, len(text), "")
-    if _is_header(first) and not only_trec:
-        return _named(text[after:], path, first, number + 1)
+    left = iter(blocks)
+    for number, text in left:
+        if (found := first_line(text)) is None:
+            continue
+        line, after, first = number - 1 + found[0], found[1], found[2]
+        if _is_header(first) and not only_trec:
+            return _named(chain([(line + 1, text[after:])], left), path, first)
+        return _unnamed(chain([(number, text)], left), path, (line, first), (6,) if only_trec else (3, 6))
+    return pl.DataFrame(schema=_SCORED)
+
+
+def _unnamed(
+    blocks: Iterable[tuple[int, str]], path: Path, first: tuple[int, str], widths: tuple[int, ...]
+) -> pl.DataFrame:
+    """Six columns or three, as the first line has."""
     # Six columns go first: blanks and TABs may be mixed in a TREC run.
-    width = 6 if len(words(first)) == 6 else len(split_columns(first, (3, 6)))
-    if width not in ((6,) if only_trec else (3, 6)):
-        raise _wrong_width(path, number, width, first)
-    separator = "\t" if "\t" in first else " "
-    odd = any(other in text for other in WHITE if other not in (separator, "\n"))
-    frame = None if odd else fast_columns(text, separator, width)
-    if frame is None:
-        wrong = _wrong_width if width == 6 else _wrong_three
-        frame = careful_columns(text, partial(split_columns, widths=(width,)), width, partial(wrong, path))
-    return _three_columns(frame, path) if width == 3 else trec_columns(frame, path)
+    width = 6 if len(words(first[1])) == 6 else len(split_columns(first[1], (3, 6)))
+    if width not in widths:
+        raise _wrong_width(path, first[0], width, first[1])
+    separator = "\t" if "\t" in first[1] else " "
+    wrong = _wrong_width if width == 6 else _wrong_three
+    frames = []
+    for number, text in blocks:
+        odd = any(other in text for other in WHITE if other not in (separator, "\n"))
+        frame = None if odd else fast_columns(text, separator, width, number)
+        if frame is None:
+            split = partial(split_columns, widths=(width,))
+            frame = careful_columns(text, split, width, partial(wrong, path), number)
+        frames.append(frame if width == 3 else trec_columns(frame, path))
+    whole = pl.concat(frames, rechunk=True)
+    return _three_columns(whole, path) if width == 3 else whole
 
 
 def trec_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
@@ -151,19 +172,24 @@ def _find_names(columns: Iterable[str], path: Path) -> _Names:
     return _Names(query, doc, value, "score" not in known)
 
 
-def _named(text: str, path: Path, header: str, first: int) -> pl.DataFrame:
+def _named(blocks: Iterable[tuple[int, str]], path: Path, header: str) -> pl.DataFrame:
     """Columns under a header, between TABs where it has them, else between any white space."""
     split = tab_columns if "\t" in header else words
     columns = split(header)
     names = _find_names(columns, path)
-    frame = fast_columns(text, "\t", len(columns), first) if split is tab_columns else None
-    if frame is None:
-        frame = careful_columns(text, split, len(columns), partial(_unlike_header, path, header), first)
 
     def column(name: str) -> pl.Expr:
         return pl.col(f"column_{columns.index(name) + 1}").str.strip_chars(WHITE)
 
-    frame = frame.select("line", query_id=column(names.query), doc_id=column(names.doc), value=column(names.value))
+    frames = []
+    for number, text in blocks:
+        frame = fast_columns(text, "\t", len(columns), number) if split is tab_columns else None
+        if frame is None:
+            frame = careful_columns(text, split, len(columns), partial(_unlike_header, path, header), number)
+        frames.append(
+            frame.select("line", query_id=column(names.query), doc_id=column(names.doc), value=column(names.value))
+        )
+    frame = pl.concat(frames, rechunk=True)
     for name, theirs in (("query_id", names.query), ("doc_id", names.doc)):
         empty = (frame[name] == "").arg_true()
         if len(empty):
@@ -177,9 +203,11 @@ def _unlike_header(path: Path, header: str, line: int, found: int, text: str) ->
     )
 
 
-def read_json(text: str, path: Path) -> pl.DataFrame:
+def read_json(blocks: Iterable[tuple[int, str]], path: Path) -> pl.DataFrame:
     """JSON Lines with query_id, doc_id and score (or rank)."""
-    rows = list(json_rows(text, path, "an object with query_id, doc_id and score (or rank)"))
+    rows = list(json_rows(blocks, path, "an object with query_id, doc_id and score (or rank)"))
+    if not rows:
+        return pl.DataFrame(schema=_SCORED)
     names = _find_names(dict.fromkeys(key for _, row in rows for key in row), path)
     lines = [
         (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
-from askew.corpora.files import check_file, read_text, suffix_of
-from askew.corpora.lines import first_line
+from askew.corpora.files import check_file, suffix_of, text_blocks
 from askew.corpora.run_forms import read_json, read_lines, read_parquet, read_table, trec_columns
 
 FORMATS = ("auto", "trec", "tsv", "jsonl", "parquet")
@@ -71,13 +68,11 @@ def read_run(path: Path, form: str = "auto", published: bool = False) -> Run:
     if form == "parquet":
         run = Run(path.name, read_parquet(path))
     else:
-        text = read_text(path, "run")
-        if first_line(text) is None:
-            raise _empty(path)
+        blocks = text_blocks(path, "run")
         if published:
-            run = _read_published(text, path)
+            run = _read_published(blocks, path)
         else:
-            lines = read_json(text, path) if form == "jsonl" else read_lines(text, path, form == "trec")
+            lines = read_json(blocks, path) if form == "jsonl" else read_lines(blocks, path, form == "trec")
             run = Run(path.name, lines)
     if run.lines.height == 0:
         raise _empty(path)
@@ -107,55 +102,54 @@ def _empty(path: Path) -> DataError:
     )
 
 
-def _read_published(text: str, path: Path) -> Run:
+def _read_published(blocks: Iterable[tuple[int, str]], path: Path) -> Run:
     """As the published scripts read: other lines are ignored; for measures of lean a query that returns starts anew.
 
     They do so in silence; here what is left out is counted and told.
     """
-    rows, ignored = _published_rows(text)
-    if not rows:
+    rows, ignored = _published_rows(blocks)
+    if not rows.height and not ignored:
+        raise _empty(path)
+    if not rows.height:
         raise DataError(
             f"run {path}: none of its {ignored} lines is 6 columns between single blanks or single TABs, and the "
             "published scripts read nothing else; write the run as TREC does, or measure it without a preset"
         )
     kept = _last_blocks(rows)
-    run = Run(path.name, _columns(kept, path), may_repeat=True)
+    run = Run(path.name, trec_columns(kept, path), may_repeat=True)
     if ignored:
         run.notes.append(f"{path.name}: {ignored} lines are not 6 columns; left out as the published scripts do")
-    if len(kept) < len(rows):
-        run.all_lines = _columns(rows, path)
+    if kept.height < rows.height:
+        run.all_lines = trec_columns(rows, path)
         run.notes.append(
-            f"{path.name}: {len(rows) - len(kept)} lines of queries that come back later in the file; measures of lean "
-            "leave them out, as the published bias scripts do, and those of effectiveness count them, as the published "
-            "MRR script does"
+            f"{path.name}: {rows.height - kept.height} lines of queries that come back later in the file; measures of "
+            "lean leave them out, as the published bias scripts do, and those of effectiveness count them, as the "
+            "published MRR script does"
         )
     return run
 
 
-def _columns(rows: list[tuple[int | str, ...]], path: Path) -> pl.DataFrame:
-    schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in range(1, 7)}}
-    return trec_columns(pl.DataFrame(rows, schema=schema, orient="row"), path)
-
-
-def _published_rows(text: str) -> tuple[list[tuple[int | str, ...]], int]:
+def _published_rows(blocks: Iterable[tuple[int, str]]) -> tuple[pl.DataFrame, int]:
     """The lines of six columns with their numbers, and how many others there are."""
-    rows: list[tuple[int | str, ...]] = []
-    ignored = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        fields = line.strip().split(" ")
-        fields = fields if len(fields) == 6 else line.strip().split("\t")
-        if len(fields) == 6:
-            rows.append((number, *fields))
-        else:
-            ignored += bool(line.strip())
-    return rows, ignored
+    schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in (1, 3, 4, 5)}}
+    frames, ignored = [pl.DataFrame(schema=schema)], 0
+    for first, text in blocks:
+        rows: list[tuple[int | str, ...]] = []
+        for number, line in enumerate(text.split("\n"), start=first):
+            fields = line.strip().split(" ")
+            fields = fields if len(fields) == 6 else line.strip().split("\t")
+            if len(fields) == 6:
+                rows.append((number, fields[0], *fields[2:5]))
+            else:
+                ignored += bool(line.strip())
+        frames.append(pl.DataFrame(rows, schema=schema, orient="row"))
+    return pl.concat(frames), ignored
 
 
-def _last_blocks(rows: list[tuple[int | str, ...]]) -> list[tuple[int | str, ...]]:
+def _last_blocks(rows: pl.DataFrame) -> pl.DataFrame:
     """Of each query the lines that stand together last."""
-    blocks = [list(block) for _, block in groupby(rows, key=itemgetter(1))]
-    last = {block[0][1]: number for number, block in enumerate(blocks)}
-    return [row for number in sorted(last.values()) for row in blocks[number]]
+    numbers = rows.with_columns(block=pl.col("column_1").rle_id())
+    return numbers.filter(pl.col("block") == pl.col("block").max().over("column_1")).drop("block")
 
 
 def _check_repeats(lines: pl.DataFrame, path: Path) -> None:

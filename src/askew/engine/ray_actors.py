@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -81,7 +83,8 @@ class RayExecutor(Crew[Remote]):
         whole = "local" if self._address is None else self._address.reveal()
         try:
             _knock(None if self._address is None else whole)
-            ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
+            with _own_sigterm():
+                ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
         except (RuntimeError, ValueError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             first = first if self._address is None else self._address.scrub(first)
@@ -146,6 +149,15 @@ class RayExecutor(Crew[Remote]):
             for name in ("_ray", "_actor", "count"):
                 self.__dict__.pop(name, None)
             self._ours = False
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Ray answers SIGTERM with a dump of its stack and exits: the program's own answer is put back in its place."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _knock(address: str | None) -> None:

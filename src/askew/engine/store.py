@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from askew.core.address import without_secret_values
 from askew.core.errors import StoreError
 from askew.core.fingerprint import digest_file, fingerprint
+from askew.core.machine import cache_folders
 from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
 from askew.engine.manifest import Manifest, Part, remedy
 
@@ -61,8 +62,12 @@ class Store:
         """A folder of this machine that goes with the store: the root itself, or a cache."""
         if isinstance(self.files, LocalFiles):
             return self.files.root
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return self._cache or home / "askew" / "stores" / fingerprint(self.files.where)
+        folders = (
+            [self._cache] if self._cache else [f / "stores" / fingerprint(self.files.where) for f in cache_folders()]
+        )
+        if not folders:
+            raise StoreError(f"store {self.files.where}: no folder of this machine to keep files in; set ASKEW_CACHE")
+        return folders[0]
 
     def folder(self, step: str, key: str) -> Path:
         """Where a step lives; an error where the store is not a folder."""

@@ -10,7 +10,8 @@ import secrets
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from askew.compiled import compiled
 
 _C0 = np.uint64(0x736F6D6570736575)
 _C1 = np.uint64(0x646F72616E646F6D)
@@ -25,12 +26,12 @@ def new_key() -> Any:
     return np.array([secrets.randbits(64), secrets.randbits(64)], np.uint64)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _turn(word: Any, by: int) -> Any:
     return word << np.uint64(by) | word >> (_ALL - np.uint64(by))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
     a += b
     b = _turn(b, 13) ^ a
@@ -45,7 +46,7 @@ def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a, b, c, d
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def siphash(data: Any, start: int, end: int, key: Any) -> Any:
     """The 64-bit number of some bytes under a key."""
     a, b, c, d = _C0 ^ key[0], _C1 ^ key[1], _C2 ^ key[0], _C3 ^ key[1]
@@ -70,7 +71,7 @@ def siphash(data: Any, start: int, end: int, key: Any) -> Any:
     return a ^ b ^ c ^ d
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def hash_all(data: Any, starts: Any, ends: Any, key: Any) -> Any:
     """The number of each piece of a text."""
     found = np.empty(len(starts), np.uint64)

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from askew.compiled import compiled
 from askew.logs.columns import bytes_of, text_array
 from askew.logs.definition import Vocabulary
 from askew.logs.scan import gather
@@ -235,7 +235,7 @@ def split_keyphrases(blocks: pa.Array, vocabulary: Vocabulary) -> tuple[pa.Array
     return lead, pc.if_else(only, "", phrase), trail
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _first_filled(order: Any, first: Any, search: Any, lengths: Any) -> Any:
     found = np.full(len(search), -1, np.int64)
     for i in range(len(search)):

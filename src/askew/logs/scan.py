@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from askew.compiled import each, lowest_bit, mask_of_64
+from askew.compiled import compiled, each, lowest_bit, mask_of_64
 
 # Why a line is left out; 0 is a good one.
 GOOD, COLUMNS, NUL, NOT_UTF8, BLANK = 0, 1, 2, 3, 4
@@ -31,7 +30,7 @@ _special_mask = mask_of_64(_special)
 _ONE = np.uint64(1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def split_lines(data: Any, size: int, least: int, width: int, role_of: Any, starts: Any, ends: Any, why: Any) -> int:
     """Find the wanted columns of every line; returns how many lines there are.
 
@@ -70,7 +69,7 @@ def split_lines(data: Any, size: int, least: int, width: int, role_of: Any, star
     return line
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _reason(data: Any, first: int, end: int, column: int, least: int, width: int, high: bool, nul: bool) -> int:
     if nul:
         return NUL
@@ -81,7 +80,7 @@ def _reason(data: Any, first: int, end: int, column: int, least: int, width: int
     return GOOD if least <= column <= width else COLUMNS
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _is_blank(data: Any, start: int, end: int) -> bool:
     for at in range(start, end):  # noqa: SIM110 - the compiler wants a plain loop
         if data[at] > _BLANK_BYTE:
@@ -89,7 +88,7 @@ def _is_blank(data: Any, start: int, end: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def is_utf8(data: Any, start: int, end: int) -> bool:
     """Whether these bytes are UTF-8: no overlong forms, no halves of characters, nothing beyond Unicode."""
     at = start
@@ -114,7 +113,7 @@ def is_utf8(data: Any, start: int, end: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def texts_fault(data: Any, offsets: Any, faults: Any) -> None:
     """For texts of a column: mark those with a NUL byte or with bytes that are not UTF-8."""
     for row in range(len(offsets) - 1):
@@ -127,7 +126,7 @@ def texts_fault(data: Any, offsets: Any, faults: Any) -> None:
             faults[row] = NOT_UTF8
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _digits(data: Any, start: int, count: int, end: int) -> Any:
     """A number of exactly so many digits, or -1."""
     if start + count > end:
@@ -141,7 +140,7 @@ def _digits(data: Any, start: int, count: int, end: int) -> Any:
     return value
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _days(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01 in the Gregorian calendar; the year is counted from March, so that February ends it."""
     if month <= 2:
@@ -150,14 +149,14 @@ def _days(year: int, month: int, day: int) -> int:
     return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _month_length(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in {4, 6, 9, 11} else 31
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _fraction(data: Any, at: int, end: int) -> Any:
     """Milliseconds after a decimal point, and where the digits end; -1 when there are none."""
     value: Any = 0
@@ -169,7 +168,7 @@ def _fraction(data: Any, at: int, end: int) -> Any:
     return (value, at) if at > first else (-1, at)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _zone(data: Any, at: int, end: int) -> Any:
     """The offset of a time zone in milliseconds, and whether what stands there is one."""
     if at == end or (at + 1 == end and (data[at] == 90 or data[at] == 122)):
@@ -187,7 +186,7 @@ def _zone(data: Any, at: int, end: int) -> Any:
     return (offset if data[at] == 43 else -offset), True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _date(data: Any, start: int, end: int) -> Any:
     """Milliseconds from 1970 to the day, whether the text begins as a date does, and whether there is such a day."""
     year, month, day = _digits(data, start, 4, end), _digits(data, start + 5, 2, end), _digits(data, start + 8, 2, end)
@@ -198,7 +197,7 @@ def _date(data: Any, start: int, end: int) -> Any:
     return _days(year, month, day) * _DAY, True, True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _clock(data: Any, start: int, end: int, date: int) -> Any:
     """The time of day after a date that ends at ``start``: milliseconds since 1970, and whether it is a time."""
     hour, minute = _digits(data, start + 1, 2, end), _digits(data, start + 4, 2, end)
@@ -214,7 +213,7 @@ def _clock(data: Any, start: int, end: int, date: int) -> Any:
     return date + ((hour * 60 + minute) * 60 + second) * 1000 + part - offset, good and part >= 0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _number_of_seconds(data: Any, start: int, end: int) -> Any:
     """Seconds with or without a fraction, or milliseconds where the number is too large for seconds."""
     value: Any = 0
@@ -232,7 +231,7 @@ def _number_of_seconds(data: Any, start: int, end: int) -> Any:
     return value * 1000 + max(part, 0), part >= 0 and at == end
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def parse_times(data: Any, starts: Any, ends: Any, times: Any, good: Any) -> None:
     """The time of each row, and whether it is one. Blanks around it do not matter.
 
@@ -256,7 +255,7 @@ def parse_times(data: Any, starts: Any, ends: Any, times: Any, good: Any) -> Non
             times[row], good[row] = 0, False
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _same_date(data: Any, one: int, two: int) -> bool:
     for i in range(_DATE):  # noqa: SIM110 - the compiler wants a plain loop
         if data[one + i] != data[two + i]:
@@ -264,7 +263,7 @@ def _same_date(data: Any, one: int, two: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def parse_ranks(data: Any, starts: Any, ends: Any, ranks: Any) -> None:
     """A whole number from 1 on for each row: 0 where nothing stands, -1 where something else does."""
     for row in range(len(starts)):
@@ -273,7 +272,7 @@ def parse_ranks(data: Any, starts: Any, ends: Any, ranks: Any) -> None:
         ranks[row] = -1 if size > 9 or (size > 0 and value < 1) else value
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def gather(data: Any, starts: Any, ends: Any) -> Any:
     """The pieces of a text, one after the other, and where each begins."""
     offsets = np.zeros(len(starts) + 1, np.int32)
@@ -287,7 +286,7 @@ def gather(data: Any, starts: Any, ends: Any) -> Any:
     return out, offsets
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def beyond_ascii(data: Any, starts: Any, ends: Any) -> Any:
     """Which pieces have a byte beyond ASCII."""
     found = np.zeros(len(starts), np.bool_)
@@ -299,7 +298,7 @@ def beyond_ascii(data: Any, starts: Any, ends: Any) -> Any:
     return found
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
     """The terms of each piece with one blank between them (see ``definition.terms``), and where each begins.
 

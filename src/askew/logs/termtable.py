@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from askew.compiled import compiled
 from askew.logs.definition import Vocabulary
 
 _OFFSET = np.uint64(0xCBF29CE484222325)
@@ -65,7 +65,7 @@ def build_table(values: Mapping[str, int], prefixes: Mapping[str, int] | None = 
     return TermTable(slots, texts, bounds, masks, is_prefix, np.array(lengths, np.int64), longest)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _hash(data: Any, start: int, end: int) -> Any:
     value = _OFFSET
     for at in range(start, end):
@@ -73,7 +73,7 @@ def _hash(data: Any, start: int, end: int) -> Any:
     return value ^ value >> _SHIFT
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find(data: Any, start: int, end: int, prefix: bool, slots: Any, texts: Any, bounds: Any, is_prefix: Any) -> int:
     """The entry of these bytes, or -1."""
     slot = np.int64(_hash(data, start, end) & np.uint64(len(slots) - 1))
@@ -92,7 +92,7 @@ def find(data: Any, start: int, end: int, prefix: bool, slots: Any, texts: Any, 
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def value_of(
     data: Any, start: int, end: int, one_word: bool,
     slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any,

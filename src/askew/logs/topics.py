@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numba import njit
 
+from askew.compiled import compiled
 from askew.core.errors import DataError
 from askew.logs.columns import bytes_of
 from askew.logs.definition import DATA, SEVERAL, canonical
@@ -73,7 +73,7 @@ def load_topics(path: Path | None = None) -> SeedWords:
     return SeedWords(found, str(data.get("name", where.stem)))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _classify(
     data: Any, offsets: Any, topics: int, slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, longest: int
 ) -> Any:

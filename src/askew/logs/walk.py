@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from askew.compiled import compiled
 from askew.logs.definition import MOST_WORDS
 from askew.logs.termtable import value_of
+from askew.sorting import sort_rows
 
 # What a search is to the one before it in its session.
 FIRST, OTHER, SPECIALISING, FOR_GROUP = 0, 1, 2, 3
@@ -22,7 +23,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def mix(user: Any, session: Any) -> Any:
     """One key for a user's session."""
     keys = np.empty(len(user), np.uint64)
@@ -31,7 +32,7 @@ def mix(user: Any, session: Any) -> Any:
     return keys
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def group_rows(keys: Any) -> Any:
     """The rows with equal keys together, each group in the order of the rows; and where each group begins."""
     n = len(keys)
@@ -67,7 +68,7 @@ def group_rows(keys: Any) -> Any:
     return order, starts
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def sort_times(order: Any, starts: Any, times: Any, examples: Any) -> int:
     """Put the rows of each group in the order of their times; returns how many stood after a later one.
 
@@ -86,12 +87,11 @@ def sort_times(order: Any, starts: Any, times: Any, examples: Any) -> int:
                 latest = times[order[i]]
         if wrong:
             late += wrong
-            rows = order[a:b].copy()
-            order[a:b] = rows[np.argsort(times[rows], kind="mergesort")]
+            sort_rows(order[a:b], times)
     return late
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _same(data: Any, offsets: Any, i: int, j: int) -> bool:
     size = offsets[i + 1] - offsets[i]
     if size != offsets[j + 1] - offsets[j]:
@@ -102,7 +102,7 @@ def _same(data: Any, offsets: Any, i: int, j: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find_searches(order: Any, starts: Any, times: Any, gap: int, data: Any, offsets: Any, first: Any, new: Any) -> Any:
     """Where each search begins in ``order`` and whether it opens a session; returns searches and sessions.
 
@@ -121,7 +121,7 @@ def find_searches(order: Any, starts: Any, times: Any, gap: int, data: Any, offs
     return searches, sessions
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def match_pairs(
     searches: int, first: Any, new: Any, order: Any, data: Any, offsets: Any,
     slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any, longest: int,
@@ -170,7 +170,7 @@ def match_pairs(
                 break
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _read_block(
     data: Any, start: int, end: int, slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any,
     longest: int, words: Any, sizes: Any, masks: Any, read: Any,

@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from askew.compiled import between, count_bits, each, load8, lowest_bit, mask_of_64
+from askew.compiled import between, compiled, count_bits, each, load8, lowest_bit, mask_of_64
 from askew.mentions.layout import (
     ALL_BITS,
     BY,
@@ -63,7 +62,7 @@ _blank_mask = mask_of_64(lambda builder, block: builder.icmp_unsigned("==", bloc
 _high_mask = mask_of_64(lambda builder, block: builder.icmp_signed("<", block, each(0)))
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _mark(data: Any, base: int, length: int, split_on_blank: bool, marks: Any) -> Any:
     """Set a bit in ``marks`` for each ASCII byte inside a token; returns 0 if there is no byte beyond ASCII.
 
@@ -79,7 +78,7 @@ def _mark(data: Any, base: int, length: int, split_on_blank: bool, marks: Any) -
     return high
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _mark_others(data: Any, base: int, length: int, marks: Any, lower: Any, word: Any) -> bool:
     """Mark the characters beyond ASCII in place; False when one of them has another lower case."""
     for first in range(0, length, 64):
@@ -100,7 +99,7 @@ def _mark_others(data: Any, base: int, length: int, marks: Any, lower: Any, word
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _decode(data: Any, at: int) -> Any:
     """The code point at this byte and its length. The bytes are known to be valid UTF-8."""
     first = np.int64(data[at])
@@ -114,7 +113,7 @@ def _decode(data: Any, at: int) -> Any:
     return high | np.int64(data[at + 2] & 0x3F) << 6 | np.int64(data[at + 3] & 0x3F), 4
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _encode(point: int, line: Any, at: int) -> int:
     """Write a code point as UTF-8; returns how many bytes it took."""
     if point < 0x80:
@@ -136,7 +135,7 @@ def _encode(point: int, line: Any, at: int) -> int:
     return 4
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _rewrite(
     data: Any, base: int, length: int, split_on_blank: bool, line: Any, marks: Any, lower: Any, word: Any
 ) -> int:
@@ -158,12 +157,12 @@ def _rewrite(
     return written
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _is_marked(marks: Any, at: int) -> bool:
     return bool((marks[at >> 6] >> np.uint64(at & 63)) & _ONE)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _key(data: Any, base: int, start: int, length: int) -> Any:
     """The first eight bytes, ASCII letters folded to lower case (and a few signs folded with them)."""
     if length >= 8:
@@ -171,7 +170,7 @@ def _key(data: Any, base: int, start: int, length: int) -> Any:
     return (load8(data, base + start) | _FOLD) << np.uint64(64 - 8 * length)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _lower8(word: Any) -> Any:
     """Eight bytes with ASCII capitals made small and nothing else changed."""
     low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -181,7 +180,7 @@ def _lower8(word: Any) -> Any:
     return word | capital >> np.uint64(2)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries: Any) -> int:
     """As ``_find`` for a token of fewer than eight bytes, which one comparison decides."""
     shift = np.uint64(64) - size * np.uint64(8)
@@ -197,7 +196,7 @@ def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries
     return int(entry)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _find(data: Any, base: int, start: int, length: int, prefix: bool, slots: Any, entries: Any, texts: Any) -> int:
     """The entry for these bytes, or -1. The key narrows it down; the bytes themselves decide."""
     key = _key(data, base, start, length)
@@ -223,7 +222,7 @@ def _find(data: Any, base: int, start: int, length: int, prefix: bool, slots: An
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _longest_phrase(
     data: Any, base: int, length: int, end: int, node: int, marks: Any, slots: Any, entries: Any, texts: Any, edges: Any
 ) -> Any:
@@ -247,7 +246,7 @@ def _longest_phrase(
             best_mask, best_end = edges[following, ENDS], end
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _match(
     data: Any,
     base: int,
@@ -280,7 +279,7 @@ def _match(
     return np.int64(0), end
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _candidates(data: Any, base: int, length: int, marks: Any, maybe: Any, everything: int, found: Any) -> Any:
     """Collect the tokens that may start a term; how many, and how many tokens there are in all.
 
@@ -307,7 +306,7 @@ def _candidates(data: Any, base: int, length: int, marks: Any, maybe: Any, every
     return kept, tokens
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _count_terms(
     data: Any,
     base: int,
@@ -357,7 +356,7 @@ def _count_terms(
     return int(tokens)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def scan(
     data: Any,
     starts: Any,

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, prange
+from numba import prange
 
+from askew.compiled import compiled
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats, Ints
 
@@ -75,14 +76,14 @@ def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floa
     return order
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _order(offsets: Any, scores: Any, groups: Any, by_score: Any, targets: Any, most: int, order: Any) -> None:
     for i in prange(len(offsets) - 1):
         start, stop = offsets[i], offsets[i + 1]
         _one(scores, groups, by_score[start:stop], targets[i], min(most, stop - start), order[start:stop])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _one(scores: Any, groups: Any, docs: Any, targets: Any, most: int, order: Any) -> None:
     """One list: ``docs`` by score; ``order`` is filled."""
     names, size = len(targets), len(docs)
@@ -122,7 +123,7 @@ def _one(scores: Any, groups: Any, docs: Any, targets: Any, most: int, order: An
             filled += 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _following(groups: Any, docs: Any, group: int, start: int) -> int:
     """The place of the next document of a group."""
     while start < len(docs) and groups[docs[start]] != group:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from askew.compiled import compiled
 from askew.core.ranking import Hits
+from askew.sorting import sort_ascending
 
 _SIGN = np.uint32(0x80000000)
 
@@ -39,7 +41,7 @@ class TopK:
         return Hits(offsets, docs, bits.view(np.float32))
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _offer(bits: Any, first: int, k: int, keys: Any, held: Any, floor: Any) -> None:
     for query in prange(len(bits)):
         size, least = held[query], floor[query]
@@ -52,16 +54,19 @@ def _offer(bits: Any, first: int, k: int, keys: Any, held: Any, floor: Any) -> N
                 row[size] = key
                 size += 1
                 if size == 2 * k:
-                    row[:k] = np.sort(row)[k:]
+                    sort_ascending(row)
+                    for j in range(k):
+                        row[j] = row[k + j]
                     size, least = k, row[0]
         held[query], floor[query] = size, least
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _finish(keys: Any, held: Any, offsets: Any, docs: Any, bits: Any) -> None:
     for query in prange(len(held)):
-        ordered = np.sort(keys[query, : held[query]])[::-1]
+        ordered, last = keys[query, : held[query]], held[query] - 1
+        sort_ascending(ordered)
         for i in range(offsets[query + 1] - offsets[query]):
-            high = np.uint32(ordered[i] >> np.uint64(32))
-            docs[offsets[query] + i] = np.int32(np.uint64(0xFFFFFFFF) - (ordered[i] & np.uint64(0xFFFFFFFF)))
+            high = np.uint32(ordered[last - i] >> np.uint64(32))
+            docs[offsets[query] + i] = np.int32(np.uint64(0xFFFFFFFF) - (ordered[last - i] & np.uint64(0xFFFFFFFF)))
             bits[offsets[query] + i] = high ^ _SIGN if high & _SIGN else ~high

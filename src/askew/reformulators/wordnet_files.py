@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from askew.core.errors import DataError
+from askew.core.machine import home
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _NEEDED = tuple(f"{kind}.{part}" for kind in ("index", "data") for part in _PARTS)
@@ -46,7 +47,7 @@ def _places() -> list[Path]:
     """Where WordNet's own tools, NLTK and Debian put it."""
     own = [Path(folder) for folder in (os.environ.get("WNSEARCHDIR"),) if folder]
     named = [Path(folder) for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
-    roots = [Path.home(), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib")]
+    roots = [*filter(None, [home()]), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib")]
     roots += [Path(root) for root in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
     nltk = [*named, *(root / "nltk_data" for root in roots)]
     return [

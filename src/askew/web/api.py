@@ -31,7 +31,7 @@ _ERRORS = {
     421: "asked under a name that is not this machine's",
     422: "a parameter or the body is not as described",
     429: "too much at once; the header Retry-After says when to come back",
-    500: "a mistake in askew",
+    500: "internal error",
     503: "the store is damaged or a part of askew is missing",
 }
 

@@ -74,7 +74,7 @@ class Guard:
             await self.app(scope, limited(receive, most, limits.body_seconds), telling)
         except Exception as error:
             # The message may hold a query, so it is not told.
-            _log.error("a mistake in askew: %s at %s", type(error).__name__, place_of(error))
+            _log.error("internal error: %s at %s", type(error).__name__, place_of(error))
             # An answer that was begun stays unfinished; then the server closes the connection.
             if not telling.begun:
                 await self._show(scope, Problem(500, CODES[500], MESSAGES[500]))(scope, receive, telling)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from askew.compiled import compiled
 from askew.rankers.blocks import CheckedArray, describe_file
 from askew.rankers.bm25.search import BLOCK, RANGE_BITS
 from askew.rankers.disk import FORMAT, check_files, read_sealed, write_sealed
+from askew.sorting import sort_ascending
 
 KTH = (10, 100, 1000)
 _SPARSE = 256
@@ -114,7 +116,7 @@ def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int
     return starts, ranges
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _fill_ranges(long: Any, starts: Any, offsets: Any, docs: Any, impacts: Any, term_max: Any, ranges: Any) -> None:
     for i in prange(len(long)):
         term = long[i]
@@ -124,7 +126,7 @@ def _fill_ranges(long: Any, starts: Any, offsets: Any, docs: Any, impacts: Any, 
             ranges[at] = max(ranges[at], share)
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _bounds(
     offsets: Any, impacts: Any, block_offsets: Any, block_max: Any, term_max: Any, kth10: Any, kth100: Any, kth1000: Any
 ) -> None:
@@ -137,7 +139,8 @@ def _bounds(
             block_max[block_offsets[term] + block] = most
             term_max[term] = max(term_max[term], most)
         if stop - start >= 10:
-            ordered = np.sort(impacts[start:stop])
+            ordered = impacts[start:stop].copy()
+            sort_ascending(ordered)
             kth10[term] = ordered[-10]
             if stop - start >= 100:
                 kth100[term] = ordered[-100]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from askew.compiled import compiled
 from askew.core import machine
 from askew.core.feedback import BLANK
 from askew.rankers.blocks import CheckedArray
@@ -24,6 +24,7 @@ from askew.rankers.bm25.analyze import Analyzer, number_terms
 from askew.rankers.bm25.bounds import Weights, read_weights, write_weights
 from askew.rankers.bm25.weights import Model, Statistics, weigh
 from askew.rankers.disk import flat, new_folder, open_header, read_strings, refuse_repeats, write_header, write_strings
+from askew.sorting import sort_ascending
 
 _FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")
 _ARRAYS = ("offsets.i64", "docs.i32", "tf.u8", "lengths.i32", "over.i64", *_FORWARD)
@@ -116,7 +117,7 @@ class Builder:
         return np.array(sorted(over), np.int64).reshape(len(over), 2)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_terms(terms: Any, starts: Any) -> Any:
     """Distinct terms of each document in order, and how often each stands there."""
     out_terms = np.empty(len(terms), np.int32)
@@ -124,7 +125,8 @@ def _count_terms(terms: Any, starts: Any) -> Any:
     sizes = np.zeros(len(starts) - 1, np.int32)
     used = 0
     for doc in range(len(starts) - 1):
-        ordered = np.sort(terms[starts[doc] : starts[doc + 1]])
+        ordered = terms[starts[doc] : starts[doc + 1]].copy()
+        sort_ascending(ordered)
         before = used
         for i in range(len(ordered)):
             if i > 0 and ordered[i] == ordered[i - 1]:
@@ -136,7 +138,7 @@ def _count_terms(terms: Any, starts: Any) -> Any:
     return out_terms[:used].copy(), out_tf[:used].copy(), sizes
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _fill(terms: Any, counts: Any, sizes: Any, first: int, cursor: Any, docs: Any, tf: Any) -> Any:
     """Write postings in the order of documents; returns the places and counts of the few above 255."""
     high = [(np.int64(0), np.int64(0)) for _ in range(0)]
@@ -272,7 +274,7 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any]:
     return data, np.frombuffer(buffers[1], size)[values.offset : values.offset + len(values) + 1]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _find_terms(data: Any, offsets: Any, known: Any, known_offsets: Any, numbers: Any) -> None:
     """Binary search among the sorted terms: hashing them all would take longer than most batches."""
     for i in range(len(numbers)):
@@ -289,7 +291,7 @@ def _find_terms(data: Any, offsets: Any, known: Any, known_offsets: Any, numbers
                 low = middle + 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _compare(left: Any, a: int, a_stop: int, right: Any, b: int, b_stop: int) -> int:
     while a < a_stop and b < b_stop:
         if left[a] != right[b]:

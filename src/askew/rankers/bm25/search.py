@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from askew.compiled import lowest_bit
+from askew.compiled import compiled, lowest_bit
+from askew.sorting import sort_ascending
 
 BLOCK = 64
 # A range has sixteen documents: of 8 to 128, sixteen were fastest, at a byte per range and long list.
@@ -30,7 +30,7 @@ _NO_DOC = 0x7FFFFFFF
 _FEW = 100
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _seek(docs: Any, start: int, stop: int, doc: int) -> int:
     """The first place at or after ``start`` whose document is not before ``doc``: by leaps, then by halves."""
     if start >= stop or docs[start] >= doc:
@@ -49,7 +49,7 @@ def _seek(docs: Any, start: int, stop: int, doc: int) -> int:
     return high
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _keep_best(keys: Any, size: int, k: int) -> None:
     """Move the k highest keys to the front (quickselect)."""
     low, high = 0, size - 1
@@ -73,7 +73,7 @@ def _keep_best(keys: Any, size: int, k: int) -> None:
             return
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _lowest(keys: Any, size: int) -> Any:
     lowest = keys[0]
     for i in range(1, size):
@@ -81,7 +81,7 @@ def _lowest(keys: Any, size: int) -> Any:
     return lowest
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_float: Any, as_bits: Any) -> int:
     """Take a document into the best; the new number held. ``floor[0]`` is the score to reach from now on.
 
@@ -115,9 +115,10 @@ def _offer(score: Any, doc: int, k: int, keys: Any, size: int, floor: Any, as_fl
 
 # Columns of the lists of a query: where we are, where it ends and began, the first of its blocks and of its ranges.
 _AT, _STOP, _BEGIN, _BLOCKS, _RANGES = range(5)
+_COLUMNS = 5
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _choose_tables(others: int, lists: Any, step: Any, reach: Any, table_at: Any, table_step: Any) -> Any:
     """The range tables of the first lists, side by side, and the most that lists without a table can add."""
     tables, fixed = 0, 0.0
@@ -130,7 +131,7 @@ def _choose_tables(others: int, lists: Any, step: Any, reach: Any, table_at: Any
     return tables, fixed * (1.0 + 1e-12)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _most_near(doc: int, total: Any, tables: int, table_at: Any, table_step: Any, ranges: Any) -> Any:
     """The most a document can come to, told from the most each list adds anywhere near it.
 
@@ -142,7 +143,7 @@ def _most_near(doc: int, total: Any, tables: int, table_at: Any, table_step: Any
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _essential_from(reach: Any, count: int, floor: Any) -> int:
     """The first term that a document must contain one of, to have a chance."""
     first = 0
@@ -151,7 +152,7 @@ def _essential_from(reach: Any, count: int, floor: Any) -> int:
     return first
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _order_lists(
     terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_offsets: Any,
     lists: Any, weight: Any, reach: Any, step: Any, floor: Any,
@@ -165,7 +166,8 @@ def _order_lists(
         most = weights[i] * np.float64(term_max[t])
         place = count
         while place > 0 and reach[place - 1] > most:
-            lists[place] = lists[place - 1]
+            for column in range(_COLUMNS):  # a row assigned at once takes two seconds to compile
+                lists[place, column] = lists[place - 1, column]
             weight[place], reach[place], step[place] = weight[place - 1], reach[place - 1], step[place - 1]
             place -= 1
         lists[place, _AT], lists[place, _STOP] = offsets[t], offsets[t + 1]
@@ -181,7 +183,7 @@ def _order_lists(
     return count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _add_window(
     start: int, first: int, count: int, lists: Any, weight: Any, reach: Any, floor: Any, docs: Any, impacts: Any,
     sums: Any, touched: Any,
@@ -206,7 +208,7 @@ def _add_window(
         lists[t, _AT] = p
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _collect(
     start: int, first: int, lists: Any, step: Any, reach: Any, ranges: Any, sums: Any, touched: Any, floor: Any,
     open_docs: Any, open_sums: Any, open_most: Any, table_at: Any, table_step: Any,
@@ -233,7 +235,7 @@ def _collect(
     return kept
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _search_one(
     terms: Any, weights: Any, k: int, offsets: Any, docs: Any, impacts: Any, block_offsets: Any, block_max: Any,
     term_max: Any, term_kth: Any, range_offsets: Any, ranges: Any, lists: Any, weight: Any,
@@ -259,11 +261,13 @@ def _search_one(
     if size > k:
         _keep_best(keys, size, k)
         size = k
-    keys[:size] = np.sort(keys[:size])[::-1]
+    sort_ascending(keys[:size])
+    for i in range(size >> 1):
+        keys[i], keys[size - 1 - i] = keys[size - 1 - i], keys[i]
     return int(size)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _finish(
     doc: int, total: Any, most: Any, others: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any,
     impacts: Any, ranges: Any,
@@ -292,7 +296,7 @@ def _finish(
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _walk_list(
     t: int, p: int, k: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
     block_max: Any, ranges: Any, table_at: Any, table_step: Any, open_docs: Any, open_sums: Any, open_most: Any,
@@ -330,7 +334,7 @@ def _walk_list(
     return size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _walk_lists(
     k: int, count: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
     block_max: Any, ranges: Any, table_at: Any, table_step: Any, open_docs: Any, open_sums: Any, open_most: Any,
@@ -346,7 +350,8 @@ def _walk_lists(
     for t in range(count - 1, -1, -1):
         if reach[t] < floor[0]:
             break
-        lists[:t, _AT] = lists[:t, _BEGIN]
+        for j in range(t):
+            lists[j, _AT] = lists[j, _BEGIN]
         size = _walk_list(
             t, lists[t, _BEGIN], k, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at,
             table_step, open_docs, open_sums, open_most, seen, stamp, keys, size, as_float, as_bits,
@@ -354,7 +359,7 @@ def _walk_lists(
     return size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _walk_windows(
     k: int, count: int, lists: Any, weight: Any, reach: Any, step: Any, floor: Any, docs: Any, impacts: Any,
     block_max: Any, ranges: Any, table_at: Any, table_step: Any, sums: Any, touched: Any, open_docs: Any,
@@ -389,7 +394,7 @@ def _walk_windows(
     return size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def search_bags(
     bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
     block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any,
@@ -402,7 +407,7 @@ def search_bags(
     widest = 1
     for bag in bags:
         widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
-    lists = np.zeros((widest, 5), np.int64)
+    lists = np.zeros((widest, _COLUMNS), np.int64)
     weight, reach, step = np.zeros(widest), np.zeros(widest), np.zeros(widest)
     sums, touched = np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64)
     open_docs, open_sums, open_most = np.zeros(_WINDOW + 1, np.int64), np.zeros(_WINDOW + 1), np.zeros(_WINDOW + 1)

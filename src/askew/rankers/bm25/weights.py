@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from askew.compiled import compiled
 from askew.core.errors import ConfigError
 
 LENGTHS = ("lucene", "exact")
@@ -98,7 +99,7 @@ def weigh(model: Model, facts: Statistics, offsets: Any, docs: Any, tf: Any, out
     _weigh_bm25(idf, norms.astype(np.float32), offsets, docs, tf, out)
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _weigh_bm25(idf: Any, norms: Any, offsets: Any, docs: Any, tf: Any, out: Any) -> None:
     for term in prange(len(offsets) - 1):
         weight = idf[term]
@@ -106,7 +107,7 @@ def _weigh_bm25(idf: Any, norms: Any, offsets: Any, docs: Any, tf: Any, out: Any
             out[p] = weight - weight / (np.float32(1) + np.float32(tf[p]) * norms[docs[p]])
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@compiled(parallel=True)
 def _weigh_qld(mu: Any, share: Any, lengths: Any, offsets: Any, docs: Any, tf: Any, out: Any) -> None:
     for term in prange(len(offsets) - 1):
         for p in range(offsets[term], offsets[term + 1]):

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+
+from askew.compiled import compiled
 
 _DATA = Path(__file__).parent.parent.parent / "data" / "wordbreak.csv"
 _NAMES = (
@@ -82,7 +83,7 @@ def tokenize(texts: pa.Array) -> Tokens:
     return Tokens(words, ids[: int(counts.sum())].copy(), counts)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _point(data: Any, at: int, end: int) -> Any:
     """The code point at a byte, and the byte after it; 0 beyond the end."""
     if at >= end:
@@ -99,7 +100,7 @@ def _point(data: Any, at: int, end: int) -> Any:
     return (first & 0x07) << 18 | low, at + 4
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _skip_extend(data: Any, at: int, end: int, classes: Any) -> int:
     while at < end:
         point, after = _point(data, at, end)
@@ -109,7 +110,7 @@ def _skip_extend(data: Any, at: int, end: int, classes: Any) -> int:
     return at
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _class_at(data: Any, at: int, end: int, classes: Any) -> int:
     """The class at a byte, marks and formats passed over."""
     at = _skip_extend(data, at, end, classes)
@@ -119,7 +120,7 @@ def _class_at(data: Any, at: int, end: int, classes: Any) -> int:
     return int(classes[point])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _joins_across(previous: int, middle: int, following: int) -> bool:
     """Whether a middle character joins what stands on both sides of it: don't, 3.14, 1,000."""
     if previous in (LETTER, HEBREW) and following in (LETTER, HEBREW):
@@ -129,7 +130,7 @@ def _joins_across(previous: int, middle: int, following: int) -> bool:
     return False
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _joins(previous: int, current: int) -> bool:
     """Whether two neighbours belong to one word."""
     if current in (LETTER, HEBREW, NUMERIC):
@@ -139,7 +140,7 @@ def _joins(previous: int, current: int) -> bool:
     return current == EXTEND_NUM_LET
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
     """From just after its first character: where the word ends, and whether it has more than underscores in it."""
     previous, content = np.int64(kind), kind != EXTEND_NUM_LET
@@ -170,7 +171,7 @@ def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
     return at, content
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
     """The end of an emoji, whose parts are joined by U+200D."""
     while at < end:
@@ -187,7 +188,7 @@ def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
     return at
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any:  # noqa: PLR0911 - one for each kind
     """The end of the token that starts here, or of what is to be passed over; and whether it is a token.
 
@@ -220,7 +221,7 @@ def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any: 
     return after, False, barren
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _first_mark(data: Any, at: int, end: int, classes: Any) -> int:
     """The first mark of a script without blanks, such as Burmese; the end where there is none."""
     while at < end:
@@ -231,7 +232,7 @@ def _first_mark(data: Any, at: int, end: int, classes: Any) -> int:
     return at
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _write_lower(data: Any, start: int, stop: int, lower: Any, blob: Any, used: int) -> Any:
     """The token in lower case at the end of the blob, at most MAX_TOKEN characters; its end, and where it stopped."""
     at, characters = start, 0
@@ -259,7 +260,7 @@ def _write_lower(data: Any, start: int, stop: int, lower: Any, blob: Any, used: 
     return used, at
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _without_possessive(blob: Any, start: int, stop: int) -> int:
     """Without a final 's, the apostrophe being U+0027, U+2019 or U+FF07."""
     if stop - start < 2 or blob[stop - 1] != 115:
@@ -273,7 +274,7 @@ def _without_possessive(blob: Any, start: int, stop: int) -> int:
     return stop
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _hash(blob: Any, start: int, stop: int) -> Any:
     hashed = _SEED
     for i in range(start, stop):
@@ -281,7 +282,7 @@ def _hash(blob: Any, start: int, stop: int) -> Any:
     return hashed
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _number_of(blob: Any, start: int, stop: int, hashed: Any, table: Any, spans: Any, known: int) -> int:
     """The number of this word in the table; the next free number if it is new."""
     slot = np.int64((hashed ^ hashed >> np.uint64(29)) & np.uint64(len(table) - 1))
@@ -302,7 +303,7 @@ def _number_of(blob: Any, start: int, stop: int, hashed: Any, table: Any, spans:
     return known
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@compiled(forceinline=True)
 def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> bool:
     """Whether an ASCII word ends before this byte, told from this byte and the next alone."""
     if at >= end:
@@ -315,7 +316,7 @@ def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> b
     return at + 1 >= end or (data[at + 1] < 128 and inside[data[at + 1]] == 0)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler keeps it in registers
     data: Any, offsets: Any, classes: Any, lower: Any, table: Any, spans: Any, blob: Any, ids: Any, counts: Any
 ) -> Any:

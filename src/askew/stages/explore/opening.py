@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.machine import cache_folders
 from askew.corpora.collection import open_collection
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
@@ -125,14 +127,11 @@ def _found(sources: Sources, store: Store) -> tuple[Path | None, str | None]:
 
 def demo_store() -> Store:
     """A folder of the cache for what is made of the demo; a temporary one where there is no cache to write to."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "askew" / "explorer"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return Store(folder)
-    except OSError:
-        pass
+    for folder in [folder / "explorer" for folder in cache_folders()]:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return Store(folder)
     temporary = tempfile.mkdtemp(prefix="askew-explorer-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return Store(temporary)

@@ -1,0 +1,64 @@
+"""A build that SIGTERM stops in the middle: one line, exit code 143, and the same command ends as if never stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_engines import content
+
+ASKEW = str(Path(sys.executable).with_name("askew"))
+BUILD = [ASKEW, "run", "demo", "--set", "reformulate.0.count=3", "--store"]
+SAID = "askew: stopped by SIGTERM; what is finished is kept, the same command goes on from there\n"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The files of a build that nothing stopped."""
+    store = tmp_path_factory.mktemp("whole") / "store"
+    subprocess.run([*BUILD, str(store)], check=True, capture_output=True)
+    return content(store)
+
+
+def _stopped(command, store, to_all):
+    """Run until the step neutral is finished and the next one has begun, then stop it."""
+    job = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )  # fmt: skip
+    while job.poll() is None and not list(store.glob("neutral-*/manifest.json")):
+        time.sleep(0.01)
+    if to_all:
+        os.killpg(job.pid, signal.SIGTERM)
+    job.send_signal(signal.SIGTERM)
+    out, err = job.communicate(timeout=120)
+    return job, out, err
+
+
+def _left(session):
+    """Processes of a session that are still there, but for those that are dead and not yet fetched."""
+    shown = subprocess.run(["ps", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in shown.splitlines() if line.split()[0] == str(session) and line.split()[1][0] != "Z"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "to_all"),
+    [("", False), ("--workers 2", False), ("--workers 2", True), ("--engine ray --workers 2", True)],
+)
+def test_a_build_stopped_by_sigterm_says_so_in_one_line_and_goes_on_from_there(engine, to_all, whole, tmp_path):
+    if "ray" in engine:
+        pytest.importorskip("ray", reason="the extra ray is not installed")
+    store = tmp_path / "store"
+    command = [*BUILD, str(store), *engine.split()]
+    job, out, err = _stopped(command, store, to_all)
+    assert (job.returncode, out, err) == (143, "", SAID)
+    assert content(store) != whole
+    for _ in range(100):  # what is told to end needs a moment
+        if not _left(job.pid):
+            break
+        time.sleep(0.1)
+    assert _left(job.pid) == []
+    subprocess.run(command, check=True, capture_output=True)
+    assert content(store) == whole
