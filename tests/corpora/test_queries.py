@@ -2,7 +2,7 @@
 
 import gzip
 import json
-import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.core.errors import DataError
-from askew.corpora.queries import SCHEMA, read_queries
+from askew.corpora.queries import SCHEMA, queries_of, read_queries
 
 TSV = "q1\thow to calm a baby\nq2\tnurse, or doctor?\n"
 ROWS = [("q1", "how to calm a baby", None), ("q2", "nurse, or doctor?", None)]
@@ -130,12 +130,24 @@ def test_a_query_id_that_stands_there_twice_is_refused(tmp_path, name, content):
         read(tmp_path, content, name)
 
 
-def test_a_repeated_query_at_the_end_of_many_is_found_quickly(tmp_path):
-    content = "".join(f"{number}\tx\n" for number in [*range(15_000), 14_999])
-    start = time.perf_counter()
+class _Compared(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    times = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        _Compared.times += 1
+        return str.__eq__(self, other)
+
+
+def test_a_repeated_query_at_the_end_of_many_is_found_without_comparing_all_with_all():
+    ids = [*range(15_000), 14_999]
+    rows = ((line, _Compared(number), "x", None, None) for line, number in enumerate(ids, start=1))
     with pytest.raises(DataError, match="the query id '14999' stands there more than once"):
-        read(tmp_path, content)
-    assert time.perf_counter() - start < 1
+        queries_of(rows, Path("queries.tsv"))
+    assert _Compared.times < 15_000
 
 
 def test_bytes_that_are_not_utf_8_name_the_line(tmp_path):

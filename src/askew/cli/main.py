@@ -32,9 +32,10 @@ from askew.cli import (
     train_text,
     verify,
 )
+from askew.cli.full_disk import describe, is_full
 from askew.cli.render import say
 from askew.core.address import Address, without_secrets
-from askew.core.errors import AskewError
+from askew.core.errors import AskewError, DataError
 from askew.core.version import __version__
 
 # Some versions of typer use click, others have a click of their own inside: this is the one that is really raised.
@@ -133,7 +134,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     """Run a command and return its exit code."""
     _know_secrets(arguments)
     try:
-        return _invoke(arguments)
+        return _unless_full(arguments)
     except AskewError as error:
         say(f"askew: {error}", err=True)
         return error.exit_code
@@ -152,6 +153,11 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):
             typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
+        strange = next((word for word in arguments if not _is_utf8(word)), None)
+        if strange is not None and isinstance(error, UnicodeEncodeError | TypeError):
+            # Arrow and JSON cannot write such a name; what they raise says nothing to a user.
+            say(f"askew: {strange}: the name is not UTF-8, and this command needs one that is; rename it", err=True)
+            return 3
         what = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
         say(f"askew: internal error ({what}); please report it; ASKEW_DEBUG=1 shows where", err=True)
         return 70
@@ -162,6 +168,24 @@ def _know_secrets(arguments: list[str]) -> None:
     for one in (*arguments, *(os.environ.get(name, "") for name in _HOLDS_ADDRESS)):
         for text in (one, one.partition("=")[2]):
             Address(text.strip("\"'"))
+
+
+def _unless_full(arguments: list[str]) -> int:
+    """Run a command; a disk that is full is found out in whatever way it is said."""
+    try:
+        return _invoke(arguments)
+    except Exception as error:
+        if not is_full(error) or os.environ.get("ASKEW_DEBUG"):
+            raise
+        raise DataError(describe(error, arguments, "the output" if _is_output_spent() else None)) from None
+
+
+def _is_utf8(word: str) -> bool:
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -189,13 +213,20 @@ def _refuse(error: Any) -> int:
     return int(error.exit_code)
 
 
-def _cannot_read_or_write(error: OSError) -> int:
+def _is_output_spent() -> bool:
+    """Whether stdout takes nothing more. Then it is let go."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         try:
             sys.stdout.flush()
         except OSError:
             # What is left in the buffer cannot be written now nor at the end, where Python would complain again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return True
+    return False
+
+
+def _cannot_read_or_write(error: OSError) -> int:
+    _is_output_spent()
     if isinstance(error, BrokenPipeError):
         return 0  # the reader of our output has left (askew ... | head), and there is nothing more to say
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "a file or the output"

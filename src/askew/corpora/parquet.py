@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from askew.core.errors import DataError
-from askew.corpora.lines import no_value
+from askew.corpora.lines import listing, no_value
 
 _BATCH = 65_536
 
@@ -21,7 +22,7 @@ def _opened(path: Path, what: str) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name
         first = next(iter(str(error).splitlines()), "no reason given")
         raise DataError(f"{what} {path}: not a readable Parquet file ({first}); fetch or write it again") from None
 
@@ -49,6 +50,15 @@ def parquet_table(path: Path, what: str, names: list[str]) -> pa.Table:
         # Arrow does not look into the values unless asked: texts may be no UTF-8.
         table.validate(full=True)
         return table
+
+
+def parquet_frames(paths: Sequence[Path], what: str) -> list[pl.DataFrame]:
+    """Files of one table, whole: all of them must have the columns of the first."""
+    frames = [pl.DataFrame(pl.from_arrow(parquet_table(path, what, parquet_names(path, what)))) for path in paths]
+    for path, frame in zip(paths, frames, strict=True):
+        if frame.schema != frames[0].schema:
+            raise DataError(f"{what} {path}: expected the columns of {paths[0].name}; found {listing(frame.columns)}")
+    return frames
 
 
 def parquet_batches(path: Path, what: str, names: list[str]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,17 @@ class ParquetLog:
 
     def __init__(self, path: Path, key: Any, columns: Mapping[str, str] | None = None) -> None:
         self.where, self._key = str(path), key
-        try:
+        with _readable(f"log {path}: not a whole Parquet file"):
             self._file = pq.ParquetFile(path)
-        except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-            raise DataError(f"log {path}: not a whole Parquet file ({str(error).splitlines()[0]})") from None
-        self.roles = wanted_columns(list(self._file.schema_arrow.names), columns, self.where)
+            names = list(self._file.schema_arrow.names)
+        self.roles = wanted_columns(names, columns, self.where)
 
     @property
     def expected_bytes(self) -> int:
         """About how much room the columns take unpacked, by their first rows."""
         names = sorted(set(self.roles.values()))
-        first = next(self._file.iter_batches(_SAMPLE, columns=names), None)
+        with _readable(f"log {self.where}: damaged at its first rows"):
+            first = next(self._file.iter_batches(_SAMPLE, columns=names), None)
         return (
             0 if first is None or not first.num_rows else first.nbytes * self._file.metadata.num_rows // first.num_rows
         )
@@ -48,18 +49,37 @@ class ParquetLog:
         """Rows, many at a time, each block with the number of its first."""
         first = 1
         names = sorted(set(self.roles.values()))
-        try:
-            for batch in self._file.iter_batches(_ROWS, columns=names):
-                yield first, pa.Table.from_batches([batch])
-                first += batch.num_rows
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(
-                f"log {self.where}: damaged at row {first} or after ({str(error).splitlines()[0]})"
-            ) from None
+        batches = self._file.iter_batches(_ROWS, columns=names)
+        while True:
+            with _readable(f"log {self.where}: damaged at row {first} or after"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield first, pa.Table.from_batches([batch])
+            first += batch.num_rows
 
     def parse(self, block: tuple[int, pa.Table]) -> Batch:
         """The rows of a block as events."""
         first, table = block
-        named = {role: table[name] for role, name in self.roles.items()}
-        named["line"] = pa.array(np.arange(first, first + table.num_rows))
-        return to_batch(pa.table(named), self._key, self.where)
+        # A damaged page may give a table that is not as its type says.
+        with _readable(f"log {self.where}: damaged in the rows {first} to {first + table.num_rows - 1}"):
+            named = {role: _known(table[name]) for role, name in self.roles.items()}
+            named["line"] = pa.array(np.arange(first, first + table.num_rows))
+            return to_batch(pa.table(named), self._key, self.where)
+
+
+def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Views of texts as texts: Arrow can do less with views."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+
+
+@contextmanager
+def _readable(otherwise: str) -> Iterator[None]:
+    """What Arrow raises for a file that is damaged, as one line."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name
+        first = next(iter(str(error).splitlines()), "no reason given")
+        raise DataError(f"{otherwise} ({first}); fetch or write it again") from None

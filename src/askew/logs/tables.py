@@ -111,7 +111,11 @@ def _sizes(lists: pa.Array) -> Any:
 
 def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int) -> str:
     at = place(where, line) if unit == "line" else f"{where}, {unit} {line}"
-    return at if shown is None else f"{at}: {shape(str(shown[row].as_py()))}"
+    if shown is None:
+        return at
+    # The text may be no UTF-8: that is how it came here.
+    value = "None" if not shown[row].is_valid else shown[row].as_buffer().to_pybytes().decode("utf-8", "replace")
+    return f"{at}: {shape(value)}"
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -192,8 +196,8 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
         column = pa.ListArray.from_arrays(pa.array(offsets), column.filter(there))
     if not pa.types.is_integer(column.type.value_type):
         raise DataError(f"{where}: expected click ranks as whole numbers, found {column.type.value_type}")
-    ranks = column.flatten()
-    wrong = pc.or_(pc.less(ranks, 1), pc.greater(ranks, _LARGEST_RANK)).fill_null(True).to_numpy(zero_copy_only=False)
+    ranks = column.flatten().fill_null(0).to_numpy(zero_copy_only=False)
+    wrong = (ranks < 1) | (ranks > _LARGEST_RANK)
     odd = np.zeros(len(column), np.bool_)
     np.logical_or.at(odd, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), wrong)
     return column.cast(COLUMNS["click_rank"], safe=False), odd
@@ -201,5 +205,6 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
 
 def _entries(column: pa.Array) -> pa.Array:
     encoded = column.fill_null("").dictionary_encode()
-    codes = pa.array([entry_code(text) for text in encoded.dictionary.to_pylist()], pa.uint8())
+    texts = [text.decode("utf-8", "replace") for text in encoded.dictionary.view(pa.binary()).to_pylist()]
+    codes = pa.array([entry_code(text) for text in texts], pa.uint8())
     return codes.take(encoded.indices)

@@ -20,6 +20,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.core.ranking import Floats, Ints
 from askew.core.split import part_of
+from askew.corpora.parquet import parquet_frames
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.measures.catalogue import Asked, Catalogue
@@ -139,8 +140,8 @@ def _published(folder: Path) -> pl.DataFrame:
     files = sorted((folder / "data").glob("*.parquet"))
     if not files:
         raise DataError(f"{folder}: expected a published dataset with files below data/, found none")
-    parts = [pl.read_parquet(file).with_columns(split=pl.lit(file.name.partition("-")[0])) for file in files]
-    table = pl.concat(parts)
+    parts = zip(files, parquet_frames(files, "dataset"), strict=True)
+    table = pl.concat(frame.with_columns(split=pl.lit(file.name.partition("-")[0])) for file, frame in parts)
     sides = {name: name.replace(":", "_", 1) for name in table.columns if name.partition(":")[0] in _SIDES}
     return table.rename(sides)
 

@@ -26,6 +26,7 @@ from askew.core.expression import CRITERIA, Criterion
 from askew.core.fingerprint import digest_file
 from askew.core.split import part_of
 from askew.corpora.files import read_text
+from askew.corpora.parquet import parquet_frames
 from askew.corpora.queries import read_queries
 from askew.engine.store import Store
 from askew.models.rewrite import WORD_KINDS
@@ -138,7 +139,10 @@ def read_pairs(source: Path, box: str = BOX, every: bool = False) -> tuple[Rewri
 def _from_folder(source: Path, box: str) -> pl.DataFrame:
     """The pairs of a published dataset or of a store."""
     if (source / "askew.json").is_file():
-        table = pl.concat([pl.read_parquet(file) for file in sorted((source / "data").glob("*.parquet"))])
+        files = sorted((source / "data").glob("*.parquet"))
+        if not files:
+            raise DataError(f"{source}: expected a published dataset with files below data/, found none")
+        table = pl.concat(parquet_frames(files, "dataset"))
     else:
         store = Store(source)
         steps = [one for one in store.steps() if one.step == "pairs"]
