@@ -103,9 +103,9 @@ def _checksums(found: dict[str, Path], digests: dict[str, str]) -> Iterator[str]
 def _statement(found: dict[str, Path]) -> _Stated:
     stated = files.read_json(found, "askew.json")
     if not isinstance(stated, dict) or stated.get("format") != FORMAT:
-        found = stated.get("format") if isinstance(stated, dict) else None
+        number = stated.get("format") if isinstance(stated, dict) else None
         raise DataError(
-            f"askew.json: expected the facts of a release in format {FORMAT}, found {found!r}; write it again: "
+            f"askew.json: expected the facts of a release in format {FORMAT}, found {number!r}; write it again: "
             "askew publish RECIPE --out NEW_FOLDER"
         )
     try:
