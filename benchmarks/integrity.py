@@ -33,7 +33,7 @@ from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.disk import Texts, keeping_texts
 from askew.rankers.verify import check_index
 
-_WARM_S = 20.0
+_WARM_S, _LEAST_TURNS = 20.0, 8
 
 
 def make(folder: Path, size: int) -> None:
@@ -130,39 +130,41 @@ def seconds(function: Callable[[], object], clock: Callable[[], float] = time.pe
 
 
 def warm(folder: Path, size: int, count: int) -> None:
-    """The same ranker with and without the comparison, in turn, for some seconds; the least time of each.
+    """The same ranker with and without the comparison, in turn for each call; the least CPU time of each, added up.
 
-    On a machine that others use these times differ by more than the comparison takes; so it is also timed alone.
+    The machine may be used by others, whose work disturbs these times; so the comparison is also timed alone.
     """
     asked = queries(count, size)
     with compared_lazily(True):
         ranker = Bm25Ranker(folder, threads=1)
-    check, skip = ranker._searcher._check, lambda _: None
-    batches = {"in one batch": [asked], "one by one": [[query] for query in asked]}
-    for how, parts in batches.items():
-        terms = [ranker.bags(pa.array(part, pa.large_string())).terms for part in parts]
+    for how, parts in (("in one batch", [asked]), ("one by one", [[query] for query in asked])):
         for k in (10, 1000):
-
-            def search(parts: list[list[str]] = parts, k: int = k) -> None:
-                for part in parts:
-                    ranker.search(part, k)
-
-            search()
-            times: dict[str, list[float]] = {"with": [], "without": [], "alone": []}
-            end = time.perf_counter() + _WARM_S
-            while time.perf_counter() < end:
-                times["with"].append(seconds(search, time.process_time))
-                ranker._searcher._check = skip  # type: ignore[method-assign]
-                times["without"].append(seconds(search, time.process_time))
-                ranker._searcher._check = check  # type: ignore[method-assign]
-                times["alone"].append(seconds(lambda terms=terms: [check(one) for one in terms], time.process_time))
-            best = {name: 1e3 * min(values) for name, values in times.items()}
+            best = least_times(ranker, parts, k)
+            ours, bare, alone = (1e3 * float(np.sum(values)) for values in best)
             print(
-                f"warm, {count} queries {how}, k={k}: {best['with']:.1f} ms with the comparison, "
-                f"{best['without']:.1f} ms without ({100 * (best['with'] / best['without'] - 1):+.2f}%); the check "
-                f"alone {best['alone']:.3f} ms ({100 * best['alone'] / best['without']:.2f}%)",
+                f"warm, {count} queries {how}, k={k}: {ours:.1f} ms with the comparison, {bare:.1f} ms without "
+                f"({100 * (ours / bare - 1):+.2f}%); the comparison alone {alone:.3f} ms ({100 * alone / bare:.2f}%)",
                 flush=True,
             )
+
+
+def least_times(ranker: Bm25Ranker, parts: list[list[str]], k: int) -> list[np.ndarray]:
+    """With, without and alone: the least seconds of each part."""
+    check, skip = ranker._searcher._check, lambda _: None
+    terms = [ranker.bags(pa.array(part, pa.large_string())).terms for part in parts]
+    best = [np.full(len(parts), np.inf) for _ in range(3)]
+    end, turn = time.perf_counter() + _WARM_S, 0
+    while turn < _LEAST_TURNS or time.perf_counter() < end:
+        turn += 1
+        for i, part in enumerate(parts):
+            for way in (0, 1) if (turn + i) % 2 else (1, 0):
+                ranker._searcher._check = (check, skip)[way]  # type: ignore[method-assign]
+                took = seconds(lambda part=part: ranker.search(part, k), time.process_time)
+                best[way][i] = min(best[way][i], took)
+            took = seconds(lambda i=i: check(terms[i]), time.process_time)
+            best[2][i] = min(best[2][i], took)
+    ranker._searcher._check = check  # type: ignore[method-assign]
+    return best
 
 
 def evict(folder: Path) -> None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from askew.core.errors import AskewError, StoreError
-from askew.rankers import blocks
+from askew.plugins.registry import build
+from askew.rankers import blocks, lucene
 from askew.rankers.blocks import CheckedArray, check_file, describe_file
 from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.feedback import Rm3, search_with_feedback
@@ -17,6 +18,7 @@ from askew.rankers.bm25.index import Index, build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.disk import Texts, keeping_texts, read_doc_ids, read_header
 from askew.rankers.sparse import SparseRanker
+from askew.testing.contracts import toy_documents
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -222,3 +224,36 @@ def test_an_index_of_an_unknown_format_is_refused_with_the_command_that_rebuilds
     for read in (Index.open, read_header, SparseRanker):
         with pytest.raises(StoreError, match=rf"this askew reads formats 1 and 2; .*askew verify {folder} --repair"):
             read(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "name"),
+    [
+        ("dense", None, "vectors.f32"), ("lateinteraction", "tiny_colbert", "tokens.bin"),
+        ("sparse", "tiny_splade", "docs.i32"), ("sparse", "tiny_splade", "weights-model/impacts.f32"),
+        ("lucene", None, "lucene/_0.cfs"),
+    ],
+)  # fmt: skip
+def test_no_ranker_answers_from_a_damaged_block(kind, model, name, tmp_path, lazily, request):
+    if kind == "lucene":
+        if not lucene.is_available():
+            pytest.skip("the extra 'lucene' is not installed")
+    else:
+        pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
+    settings = {} if model is None else {"model": request.getfixturevalue(model)}
+    build("index", kind, {"documents": [toy_documents()], "folder": tmp_path / "i", **settings})
+    expected = build("ranker", kind, {"index": tmp_path / "i"}).search(["mother and sister", "the station opens"], 3)
+    path = tmp_path / "i" / name
+    if kind == "lucene":
+        path = max((tmp_path / "i" / "lucene").iterdir(), key=lambda file: file.stat().st_size)
+    for byte in range(0, path.stat().st_size, max(1, path.stat().st_size // 7)):
+        flip(path, byte, 6)
+        try:
+            found = build("ranker", kind, {"index": tmp_path / "i"}).search(
+                ["mother and sister", "the station opens"], 3
+            )
+            assert kind == "sparse"  # the others read all of every file
+            assert found.docs.tolist() == expected.docs.tolist()
+        except StoreError as error:
+            assert path.name in str(error)
+        flip(path, byte, 6)

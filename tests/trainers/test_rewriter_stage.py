@@ -9,7 +9,7 @@ import pytest
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.core.split import part_of
 from askew.corpora.queries import read_queries
-from askew.engine.manifest import Manifest
+from askew.engine.manifest import Manifest, key_of
 from askew.engine.store import Store
 from askew.models.rewrite import Sizes
 from askew.publish.splits import SALT, normal
@@ -69,7 +69,7 @@ def test_a_published_dataset_gives_the_pairs_of_its_box(tmp_path):
 
 
 def test_a_store_gives_them_too(tmp_path):
-    store, key = Store(tmp_path), "0123456789abcdef"
+    store, key = Store(tmp_path), key_of("select", 1, {}, "0" * 16)
     with pytest.raises(DataError, match="a store with one finished step 'pairs', found 0"):
         read_pairs(tmp_path)
     with store.writing("pairs", key) as writer:

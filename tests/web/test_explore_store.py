@@ -13,6 +13,7 @@ from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.corpora.demo import demo_files
 from askew.corpora.memory import run_in_memory
 from askew.corpora.runs import read_run
+from askew.engine.manifest import key_of
 from askew.engine.store import Store
 from askew.stages.explore.audit import audit
 from askew.stages.explore.logs import read_log_report
@@ -123,9 +124,10 @@ def test_steps_that_read_the_same_one_branch_off(store, tmp_path):
         shutil.copytree(store.root / node.name, tmp_path / node.name)
     kept = next(path for path in tmp_path.iterdir() if path.name.startswith("kept-"))
     other = json.loads((kept / "manifest.json").read_text())
-    other |= {"step": "other", "key": "0" * 16}
-    (tmp_path / ("other-" + "0" * 16)).mkdir()
-    (tmp_path / ("other-" + "0" * 16) / "manifest.json").write_text(json.dumps(other))
+    key = key_of(other["stage"], 2, other["settings"], other["input_key"])
+    other |= {"step": "other", "version": 2, "key": key}
+    (tmp_path / f"other-{key}").mkdir()
+    (tmp_path / f"other-{key}" / "manifest.json").write_text(json.dumps(other))
     found = {node.step: node for node in plan_of(Store(tmp_path))}
     assert found["other"].reads == found["kept"].reads
     assert (found["kept"].depth, found["other"].depth) == (0, 1)
