@@ -1,7 +1,12 @@
 """What tests of all folders share. No test is timed: the first use of a compiled loop takes as long as it takes."""
 
+import os
+
 import pytest
 from hypothesis import settings
+
+# What a command prints must not depend on whether its loops were compiled before; subprocesses inherit it.
+os.environ.setdefault("ASKEW_COMPILE_NOTE", "off")
 
 settings.register_profile("askew", deadline=None)
 settings.load_profile("askew")

@@ -128,6 +128,7 @@ def test_what_is_compiled_is_found_by_the_next_process_and_made_again_where_it_i
 
 def test_a_slow_compile_is_announced_once_and_a_fast_one_is_not(caplog, tmp_path, monkeypatch):
     monkeypatch.setenv("ASKEW_CACHE", str(tmp_path))
+    monkeypatch.delenv("ASKEW_COMPILE_NOTE")
     now = [0.0]
     notice = jit_cache.Notice(lambda: now[0])
     for seconds in (0.5, 1.0):

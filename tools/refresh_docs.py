@@ -59,6 +59,7 @@ def _output(command: str) -> str:
     out = io.StringIO()
     columns = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
+    os.environ["ASKEW_COMPILE_NOTE"] = "off"
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             run(words[1:])

@@ -155,7 +155,7 @@ class Notice(event.Listener):  # type: ignore[misc]
         if self._said or self._before + self._clock() - self._since < _SLOW:
             return
         self._said = True
-        if multiprocessing.current_process().name in _TALKERS:
+        if multiprocessing.current_process().name in _TALKERS and os.environ.get("ASKEW_COMPILE_NOTE") != "off":
             _LOG.warning("askew: compiling for the first use, up to %d s; %s", LONGEST, _where())
 
 
