@@ -227,3 +227,8 @@ def test_mistakes_are_one_line(askew_logs, words, message):
     with pytest.raises(AskewError, match=message) as found:
         askew_logs(*words)
     assert "\n" not in str(found.value)
+
+
+def test_the_same_log_gives_the_same_numbers_though_users_have_other_numbers_each_time(askew_logs, small):
+    first, second = (askew_logs(small, "--format", "parquet", "--json")[0] for _ in range(2))
+    assert first == second

@@ -24,6 +24,7 @@ MOVES_SHOWN = 10
 CountMentions = Callable[[pa.Array], Any]
 
 _HOST = r"(?i)^(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:www\.)?([^/:?#\s]+\.[^/:?#\s]+)"
+_DIGITS = 12
 _SUMS = ("before", "after", "before_2", "after_2", "both", "events", "users")
 _PAGES = ("results_before", "results_after", "texts_before", "texts_after", "doc_before", "doc_after", "mask")
 
@@ -159,9 +160,10 @@ def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.Da
         "site": pl.String, "n": pl.Int64, "users": pl.Int64,
         **dict.fromkeys(("before", "after", "ratio", "low", "high"), pl.Float64),
     }  # fmt: skip
+    # Users are summed in the order of numbers that differ in every run: beyond twelve digits sums differ as well.
     return (
         pl.DataFrame(rows, schema=schema)
-        .fill_nan(None)
+        .with_columns(pl.col("before", "after", "ratio", "low", "high").fill_nan(None).round_sig_figs(_DIGITS))
         .sort("ratio", "site", descending=[True, False], nulls_last=True)
     )
 

@@ -35,6 +35,11 @@ class Estimate:
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
 
 
+def total(values: Any) -> float:
+    """A sum that does not depend on the order: users come in the order of their numbers, which differ in every run."""
+    return float(np.sort(values).sum())
+
+
 def share(hits: Any, users: Any) -> Estimate:
     """The share of events that are hits: Wilson's interval on the effective number of events."""
     n = len(hits)
@@ -44,7 +49,7 @@ def share(hits: Any, users: Any) -> Estimate:
     p = float(x.mean())
     sums = np.bincount(users, weights=x - p)
     counts = np.bincount(users)
-    return share_of(p, n, float((sums[counts > 0] ** 2).sum()), int((counts > 0).sum()))
+    return share_of(p, n, total(sums[counts > 0] ** 2), int((counts > 0).sum()))
 
 
 def share_of(p: float, n: int, squares: float, users: int) -> Estimate:
@@ -90,7 +95,7 @@ def mean(values: Any, users: Any) -> Estimate:
     x = np.asarray(values, np.float64)
     if not len(x):
         return NOTHING
-    m = float(x.mean())
+    m = total(x) / len(x)
     spread = _spread(np.bincount(users, weights=x - m), users)
     half = Z * math.sqrt(spread) / len(x) if math.isfinite(spread) else math.nan
     return Estimate(m, m - half, m + half, len(x))
@@ -99,10 +104,11 @@ def mean(values: Any, users: Any) -> Estimate:
 def ratio(before: Any, after: Any, users: Any) -> Estimate:
     """The mean after over the mean before, of the same events; the interval is that of its logarithm."""
     x, y = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    if not len(x) or x.sum() <= 0 or y.sum() <= 0:
+    first, second = total(x), total(y)
+    if not len(x) or first <= 0 or second <= 0:
         return Estimate(math.nan, math.nan, math.nan, len(x))
-    pull = np.bincount(users, weights=y / y.sum() - x / x.sum())
-    return ratio_of(float(y.sum() / x.sum()), _spread(pull, users), len(x))
+    pull = np.bincount(users, weights=y / second - x / first)
+    return ratio_of(second / first, _spread(pull, users), len(x))
 
 
 def ratio_of(value: float, variance: float, n: int) -> Estimate:
@@ -116,7 +122,7 @@ def ratio_of(value: float, variance: float, n: int) -> Estimate:
 def _spread(sums: Any, users: Any) -> float:
     """The variance of a total, from its parts by user."""
     count = int((np.bincount(users) > 0).sum())
-    return math.inf if count < 2 else float((sums**2).sum()) * count / (count - 1)
+    return math.inf if count < 2 else total(sums**2) * count / (count - 1)
 
 
 @dataclass(frozen=True)
