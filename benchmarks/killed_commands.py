@@ -1,7 +1,8 @@
 """kill -9 at random moments of single commands: does the same command, run again, leave what an undisturbed one leaves?
 
 ``index``, ``annotate``, ``publish`` and ``logs`` are run once undisturbed, then killed ``--times`` times at moments
-drawn over the time they took, each time from nothing, and run to the end. Builds are killed by ``killed.py``.
+drawn over the last three fifths of the time they took (before that Python starts), each time from nothing, and run to
+the end. Builds are killed by ``killed.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import argparse
 import hashlib
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -50,18 +50,11 @@ def start(words: list[str], out: Path) -> subprocess.Popen[bytes]:
 
 
 def content(out: Path) -> dict[str, str]:
-    # The users of a log are numbered anew each time, so sums over them differ in their last digits; the tables of a
-    # log are there as CSV too, and are compared there.
-    of_log = (out / "tables").is_dir()
     return {
-        str(path.relative_to(out)): hashlib.sha256(rounded(path) if of_log else path.read_bytes()).hexdigest()
+        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(out.rglob("*"))
-        if path.is_file() and path.name not in NOT_COMPARED and not (of_log and path.suffix == ".parquet")
+        if path.is_file() and path.name not in NOT_COMPARED
     }
-
-
-def rounded(path: Path) -> bytes:
-    return re.sub(rb"-?[0-9]+\.[0-9]{7,}(e-?[0-9]+)?", lambda found: b"%.9g" % float(found[0]), path.read_bytes())
 
 
 def finish(words: list[str], out: Path) -> float:
@@ -85,7 +78,7 @@ def kill_at_random(name: str, words: list[str], folder: Path, times: int, draw: 
     for _ in range(times):
         clear(out)
         process = start(words, out)
-        time.sleep(draw.uniform(0.2, 1) * took)
+        time.sleep(draw.uniform(0.4, 1) * took)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             killed += 1
