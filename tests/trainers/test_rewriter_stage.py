@@ -155,7 +155,8 @@ def test_every_value_has_its_interval_and_n():
     pairs = Rewrites(list("abcd"), ["x y"] * 4, ["x y", "x", "z", "x y"])
     found = score_rewrites(pairs, pairs.originals)
     # All of four: the interval is that of a share.
-    assert found["copies"] == {"mean": 1.0, "low": pytest.approx(0.025**0.25), "high": 1.0, "n": 4}
+    share = {"mean": 1.0, "low": pytest.approx(0.025**0.25), "high": 1.0, "n": 4, "method": "bounded"}
+    assert found["copies"] == share
     # x y against x y, x, z, x y: F of 1, 2/3, 0, 1.
     assert found["f1"]["mean"] == pytest.approx((1 + 2 / 3 + 0 + 1) / 4)
     assert all(one["low"] <= one["mean"] <= one["high"] and one["n"] == 4 for one in found.values())

@@ -224,7 +224,8 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
         cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{_interval(one['low'], one['high'])}" for one in found]
         columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
     print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
-    typer.echo(f"p: null hypothesis: the mean gain is 0; p, loss < {margin:g}: the mean loss is {margin:g} or more")
+    typer.echo("p: null hypothesis: the mean gain is 0")
+    typer.echo(f"p, loss < {margin:g}: null hypothesis: the mean loss is {margin:g} or more")
 
 
 def _interval(low: float | None, high: float | None) -> str:
