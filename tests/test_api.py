@@ -122,6 +122,9 @@ def test_a_comparison_is_a_table_a_frame_and_html():
     assert found.to_polars()["measure"].to_list() == ["RR@10", "ARaB(bool)@10"]
     assert "null hypothesis: the mean gain is 0" in repr(found) and "<table>" in found._repr_html_()
     assert found.results["RR@10"].margin == 0.5
+    assert askew.compare(other, RUN, DOCS, "RR@10", qrels=QRELS, fail_if="RR@10 loses 0.1").failures == [
+        "RR@10 loses 0.2500, which is 0.1 or more"
+    ]
 
 
 def test_a_run_can_be_read_named_and_looked_at(tmp_path):

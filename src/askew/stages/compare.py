@@ -103,7 +103,7 @@ def compare(
     *,
     test: str = MEAN,
     margin: Margin = None,
-    fail_if: Sequence[str] = (),
+    fail_if: str | Sequence[str] = (),
     unpaired: str = "error",
     seed: int = 0,
     names: tuple[str, str] | None = None,

@@ -40,10 +40,10 @@ class Condition:
         return f"{self.measure} may lose {self.amount:g}: {why}" if open_still else ""
 
 
-def read_conditions(texts: Sequence[str]) -> list[Condition]:
-    """Conditions as they are written on a command line."""
+def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
+    """Conditions as they are written on a command line, one or several."""
     found = []
-    for text in texts:
+    for text in [texts] if isinstance(texts, str) else texts:
         match = _CONDITION.fullmatch(text.strip())
         if match is None or float(match["amount"]) <= 0:
             raise ConfigError(
