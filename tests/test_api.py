@@ -53,6 +53,15 @@ def test_a_collection_brings_its_judgements_and_documents_alone_bring_none():
         askew.measure(RUN, DOCS, docs=DOCS)
 
 
+def test_the_split_of_a_folder_brings_its_judgements(tmp_path):
+    (tmp_path / "docs.tsv").write_text("d1\the\nd2\tshe\n")
+    for split, doc in (("dev", "d1"), ("test", "d2")):
+        (tmp_path / f"qrels.{split}").write_text(f"q1 0 {doc} 1\n")
+    for split, rank in (("dev", 1.0), ("test", 0.5)):
+        found = askew.measure({"q1": {"d1": 2.0, "d2": 1.0}}, f"{tmp_path}@{split}", "RR@10 ARaB@10")
+        assert values(found, "RR@10") == [rank]
+
+
 def test_a_collection_can_be_made_of_what_is_in_memory():
     frame = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["what", "who"]})
     for queries in ({"q1": "what", "q2": "who"}, frame, frame.to_arrow()):

@@ -80,7 +80,7 @@ class Layout:
         try:
             taken = self.judgements_file() if role == "judgements" else self.queries_file()
         except AskewError:
-            return ""  # nothing is read; whoever reads it is told why
+            return ""  # no file is read here; reading it raises the error
         names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
         other = next(one.split for one in found if one.path != taken and one.split)
         return (

@@ -45,7 +45,7 @@ class Run:
         return run_in_memory(data, name)
 
     def noted(self, notes: Sequence[str]) -> Run:
-        """The same run with more notes on how it came about."""
+        """The same run with more notes on how it was made."""
         return replace(self, notes=[*self.notes, *notes])
 
     @property

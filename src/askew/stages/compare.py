@@ -116,29 +116,18 @@ def compare(
     measure text. With it come tests of "no loss beyond the margin" and of equivalence. ``test`` is "mean" (the null
     hypothesis is a mean gain of 0) or "randomization" (the two results of each query could as well be swapped; the
     ``seed`` is for that one). ``fail_if`` are conditions such as "nDCG@10 loses 0.01" (see ``askew.stages.gate``);
-    those that hold are in ``failures``. ``testing`` is told how many measures are compared, of how many.
+    those that hold are in ``failures``. ``testing`` is called with the number of measures compared and of all.
     """
-    if test not in TESTS:
-        raise ConfigError(f"--test: test must be {' or '.join(TESTS)}, found {test!r}")
-    if seed < 0:
-        raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
-    if unpaired not in ("error", "drop"):
-        raise ConfigError(f"--unpaired: unpaired must be error or drop, found {unpaired!r}")
+    _check_settings(test, seed, unpaired)
     conditions = read_conditions(fail_if)
     margin = with_margins(conditions, margin)
     _refuse_meaningless(margin)
-    if names is None:
-        runs = named_runs([old, new], others=("old", "new"))
-    elif names[0] == names[1]:
-        raise ConfigError(f"both runs are called {names[0]!r}: give them different names")
-    else:
-        runs = {names[0]: old, names[1]: new}
 
     def check(asked: list[Asked]) -> None:
         check_measures(conditions, [one.text for one in asked])
         _refuse_unused(asked, margin)
 
-    report = measure(runs, collection, measures, before_scoring=check, **options)
+    report = measure(_named(old, new, names), collection, measures, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results: dict[str, Paired] = {}
     missing: dict[str, int] = {}
@@ -167,6 +156,23 @@ def compare(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
         [text for text in failed if text],
     )  # fmt: skip
+
+
+def _check_settings(test: str, seed: int, unpaired: str) -> None:
+    if test not in TESTS:
+        raise ConfigError(f"--test: test must be {' or '.join(TESTS)}, found {test!r}")
+    if seed < 0:
+        raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
+    if unpaired not in ("error", "drop"):
+        raise ConfigError(f"--unpaired: unpaired must be error or drop, found {unpaired!r}")
+
+
+def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
+    if names is None:
+        return named_runs([old, new], others=("old", "new"))
+    if names[0] == names[1]:
+        raise ConfigError(f"both runs are called {names[0]!r}: give them different names")
+    return {names[0]: old, names[1]: new}
 
 
 def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:

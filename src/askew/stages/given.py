@@ -10,6 +10,7 @@ from typing import TypeAlias
 from askew.core.errors import ConfigError
 from askew.core.measure import Measure, split_measures
 from askew.corpora.collection import Collection, open_collection
+from askew.corpora.layout import folder_and_split
 from askew.stages.universe import QrelsLike, RunLike
 
 MeasuresLike: TypeAlias = str | Measure | Sequence[str | Measure]
@@ -57,4 +58,7 @@ def _is_whole(collection: object) -> bool:
     """Whether a name stands for a collection and not for documents alone."""
     if isinstance(collection, str) and (collection == "demo" or collection.startswith("irds:")):
         return True
-    return isinstance(collection, str | Path) and Path(collection).is_dir()
+    if not isinstance(collection, str | Path):
+        return False
+    path = Path(collection)
+    return path.is_dir() or (not path.exists() and folder_and_split(path) is not None)
