@@ -24,13 +24,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.resources import TableSource
 from askew.core.lexicon import load_lexicon
 from askew.engine.run import run_step
 from askew.engine.store import Store
 from askew.rankers import lucene
 from askew.rankers.bm25.analyze import Analyzer
-from askew.stages.build.resources import Rows
-from askew.stages.recipe import prepare, read_recipe, with_settings
 
 EFFECTIVENESS = ("RR@10", "AP@10")
 BIAS = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10")
@@ -66,12 +66,12 @@ class Askew:
 
     def evaluate(self, rows: pa.Table, store: Store, steps: dict[str, Any]) -> tuple[pl.DataFrame, pa.Table]:
         """The pairs of some variants, and their runs; every step is written to the store and read back."""
-        source, found = Rows(rows), {}
+        source, found = TableSource(rows), {}
         object.__setattr__(source, "key", "variants")
         for name in ("runs", "scores", "pairs"):
             manifest = run_step(store, name, steps[name], source).manifest
             found[name] = pa.concat_tables(store.read(manifest))
-            source = Rows(found[name])
+            source = TableSource(found[name])
             object.__setattr__(source, "key", name)
         return pl.DataFrame(pl.from_arrow(found["pairs"])), found["runs"]
 

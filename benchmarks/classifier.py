@@ -30,7 +30,7 @@ from askew.trainers.card import hardware
 from askew.trainers.classifier import (
     PACE,
     ClassifierSettings,
-    Labelled,
+    LabeledTexts,
     cross_validate,
     fit,
     logits_of,
@@ -47,13 +47,13 @@ CANDIDATES: list[dict[str, Any]] = [
 ]
 
 
-def read(path: Path) -> Labelled:
+def read(path: Path) -> LabeledTexts:
     """The published file has no quoting: the first field is the id, the last the label."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = [(",".join(row[1:-1]), row[-1]) for row in csv.reader(file, quoting=csv.QUOTE_NONE) if row]
     print(f"{path.name}: {len(rows):,} queries, {dict(Counter(label for _, label in rows))}; label 'o' is left out")
     kept = [(text, LABELS[label]) for text, label in rows if label != "o"]
-    return Labelled(tuple(text for text, _ in kept), np.array([label for _, label in kept]), CLASSES)
+    return LabeledTexts(tuple(text for text, _ in kept), np.array([label for _, label in kept]), CLASSES)
 
 
 def train(options: Any) -> None:
@@ -80,7 +80,7 @@ def train(options: Any) -> None:
 
 
 def nested(
-    data: Labelled, fold: Any, own: Any, pace: Any, place: Path, about: dict[str, Any], device: str
+    data: LabeledTexts, fold: Any, own: Any, pace: Any, place: Path, about: dict[str, Any], device: str
 ) -> tuple[Any, list[Any]]:
     found, chosen = np.zeros((len(data), len(CLASSES))), []
     for k in range(5):
@@ -100,7 +100,7 @@ def nested(
 
 
 def held_out(
-    data: Labelled, training: Any, settings: Any, pace: Any, place: Path, about: dict[str, Any], device: str
+    data: LabeledTexts, training: Any, settings: Any, pace: Any, place: Path, about: dict[str, Any], device: str
 ) -> Any:
     """The logits of what is not in the training."""
 
@@ -117,7 +117,9 @@ def apply(own: Any, pace: Any, one: dict[str, Any]) -> tuple[Any, Any]:
     return replace(own, **mine), replace(pace, **{name: value for name, value in one.items() if name not in mine})
 
 
-def write(options: Any, name: str, data: Labelled, fold: Any, logits: Any, began: float, device: str, how: Any) -> None:
+def write(
+    options: Any, name: str, data: LabeledTexts, fold: Any, logits: Any, began: float, device: str, how: Any
+) -> None:
     facts = {
         "name": name, "data": digest_file(options.data), "hardware": hardware(device),
         "seconds": time.monotonic() - began, "settings": how, "fold": fold.tolist(), "logits": logits.round(5).tolist(),
@@ -154,9 +156,9 @@ def baseline(options: Any) -> None:
 
 
 def show(options: Any) -> None:
+    from askew.app.train.classifier import cross_calibrated
     from askew.classifiers.lexical import LexicalClassifier
     from askew.classifiers.temperature import softmax
-    from askew.stages.train_classifier import cross_calibrated
     from askew.trainers.published import read_published
     from askew.trainers.scores import classifier_scores
 

@@ -22,15 +22,15 @@ import numpy as np
 from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models.find import MINILM, identify
 from askew.models.relevance import encode_pairs
-from askew.trainers.card import Table, hardware, shown
+from askew.trainers.card import CardTable, hardware, shown
 from askew.trainers.common import choose_device, remembered
-from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, Texts
-from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadSettings, Rows
+from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts
+from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadInputs, HeadSettings
 from askew.trainers.grepbias.pairs import alpha_grid
 from askew.trainers.grepbias.protocol import zero_shot_heads
-from askew.trainers.grepbias.scores import Groups, group_rows
+from askew.trainers.grepbias.scores import RowIndex, group_rows
 from askew.trainers.grepbias.tables import (
-    Result,
+    MethodLogits,
     accuracy_table,
     before_after_table,
     fractions_table,
@@ -49,7 +49,7 @@ RUNS: dict[str, tuple[str, dict[str, Any], bool]] = {
 }
 
 
-def show(table: Table) -> None:
+def show(table: CardTable) -> None:
     rows = [table.columns, *([shown(cell) for cell in row] for row in table.rows)]
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(table.columns))]
     print(f"\n{table.title}")
@@ -57,7 +57,7 @@ def show(table: Table) -> None:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def heads(data: GrepBias, options: Any) -> list[Result]:
+def heads(data: GrepBias, options: Any) -> list[MethodLogits]:
     """A head without the penalty, then with it. The converged one is the same for every seed, but for random pairs."""
     made = []
     both = (None, alpha_grid())
@@ -86,7 +86,7 @@ def heads(data: GrepBias, options: Any) -> list[Result]:
 
             found = remembered(options.work / f"{name.replace(', ', '-').replace(' ', '_')}.json", about, make)
             print(f"{name}: {found['seconds']:.0f} s", flush=True)
-            made.append(Result(name, np.array(found["logits"]), np.array(found["inside"]), found["chosen"]))
+            made.append(MethodLogits(name, np.array(found["logits"]), np.array(found["inside"]), found["chosen"]))
     return made
 
 
@@ -97,11 +97,11 @@ def title(layout: str, with_title: bool, settings: HeadSettings, penalty: bool) 
     return f"head, {layout}, {text}, {how}" + (f", penalty on {pairs[settings.pairs]}" if penalty else "")
 
 
-def encoded(data: GrepBias, layout: str, with_title: bool, options: Any) -> Rows:
+def encoded(data: GrepBias, layout: str, with_title: bool, options: Any) -> HeadInputs:
     vectors = encode_pairs(
         data.query, data.texts(with_title), options.model, layout, options.work / "vectors", options.device
     )
-    return Rows(vectors, data.relevant, data.gender, data.query_id)
+    return HeadInputs(vectors, data.relevant, data.gender, data.query_id)
 
 
 def trained(data: GrepBias, options: Any) -> None:
@@ -109,7 +109,7 @@ def trained(data: GrepBias, options: Any) -> None:
     for key in options.train:
         method, alphas, folds = RUNS[key]
         for with_title in (False, True) if method == "lora" else (False,):
-            texts = Texts(data.query, tuple(data.texts(with_title)), data.relevant, data.gender, data.query_id)
+            texts = FinetuneTexts(data.query, tuple(data.texts(with_title)), data.relevant, data.gender, data.query_id)
             settings = FinetuneSettings(method=method, model=options.model, **alphas)
             about = {"data": [one["sha256"] for one in data.files], "with_title": with_title}
             began = time.monotonic()
@@ -134,12 +134,12 @@ def said(done: int, total: int, label: str) -> None:
         print(f"  {label} {done} of {total}", flush=True)
 
 
-def read_trained(work: Path) -> list[Result]:
+def read_trained(work: Path) -> list[MethodLogits]:
     found = []
     for file in sorted(work.glob("logits-*.json")):
         facts = json.loads(file.read_text(encoding="utf-8"))
         inside = np.array(facts["inside"])
-        found.append(Result(facts["name"], np.array(facts["logits"]), inside if inside.size else None))
+        found.append(MethodLogits(facts["name"], np.array(facts["logits"]), inside if inside.size else None))
     return found
 
 
@@ -175,7 +175,7 @@ def main() -> None:
             print(f"\nalphas MF, MN, FN of {result.name}, first seed: {result.chosen[0]}")
 
 
-def all_tables(results: list[Result], groups: Groups, data: GrepBias) -> list[Table]:
+def all_tables(results: list[MethodLogits], groups: RowIndex, data: GrepBias) -> list[CardTable]:
     full = [accuracy_table("1", one, groups) for one in results if one.name.startswith("full")]
     pairs = [(a, b) for a, b in pairwise(results) if b.name.startswith(f"{a.name}, penalty")]
     made = list(full)

@@ -30,7 +30,7 @@ from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.feedback import Rm3, search_with_feedback
 from askew.rankers.bm25.index import build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
-from askew.rankers.disk import Texts, keeping_texts
+from askew.rankers.disk import StoredTexts, keeping_texts
 from askew.rankers.verify import check_index
 
 _WARM_S, _LEAST_TURNS = 20.0, 8
@@ -68,7 +68,7 @@ def not_compared() -> Iterator[None]:
         disk.check_file, blocks.Guard.check = whole, check  # type: ignore[method-assign]
 
 
-def answer(ranker: Bm25Ranker, texts: Texts, query: str) -> tuple[object, ...]:
+def answer(ranker: Bm25Ranker, texts: StoredTexts, query: str) -> tuple[object, ...]:
     hits = ranker.search([query], 10)
     again = search_with_feedback(ranker, [query], 10, Rm3(5, 10))
     ids = ranker.doc_ids.take(pa.array(hits.docs)).to_pylist()
@@ -87,7 +87,7 @@ def flip(path: Path, byte: int, bit: int) -> None:
 def outcome(folder: Path, size: int, asked: list[str], right: list[tuple[object, ...]]) -> str:
     """What came of one flipped bit."""
     try:
-        ranker, texts = Bm25Ranker(folder, threads=1), Texts(folder, size)
+        ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder, size)
     except AskewError:
         return "refused on opening"
     for query, expected in zip(asked, right, strict=True):
@@ -104,7 +104,7 @@ def flip_bits(folder: Path, size: int, flips: int, lazily: bool) -> None:
     rng = np.random.default_rng(7)
     asked = queries(20, size)
     with compared_lazily(lazily):
-        ranker, texts = Bm25Ranker(folder, threads=1), Texts(folder, size)
+        ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder, size)
         right = [answer(ranker, texts, query) for query in asked]
         files = files_of(folder)
         ends = np.cumsum([path.stat().st_size for path in files])

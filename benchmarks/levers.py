@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from negatives import WAYS, _places, collection, read_prepared
 
+from askew.app.search.classify import make_classifier
 from askew.core.fingerprint import digest_file
-from askew.stages.classify import make_classifier
 
 LEVERS = ("qld", "rerank:detconstsort", "reformulate:fairfeedback", "reformulate:extract", "reformulate:extract:oracle")
 MEASURES = "RR@10 ARaB(tf)@10 ARaB(tf,lexicon=rekabsaz2021)@10 LexiconShare@10 NFaiRR@10"

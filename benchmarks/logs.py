@@ -23,21 +23,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from askew.app.logs.reading import read_log
 from askew.core.lexicon import load_lexicon
 from askew.logs.columns import bytes_of, canonical_column
-from askew.logs.definition import Vocabulary, build_vocabulary, read_block, terms
+from askew.logs.definition import LogVocabulary, build_vocabulary, read_block, terms
 from askew.logs.pairs import Walk, walk
 from askew.logs.planted import Planted
 from askew.logs.synthetic import SyntheticLog, write_log
 from askew.logs.walk import match_pairs
-from askew.stages.logs.reading import read_log
 
 GAP = 30 * 60
 # The peak of this process alone: getrusage would count what its parent held when it was started.
 CHILD = """
 import re, resource, sys, time
 from pathlib import Path
-from askew.stages.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyse import LogSettings, analyse_log
 wall = time.perf_counter()
 report = analyse_log([Path(sys.argv[1])], sys.argv[2], LogSettings(threads=2))
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -46,7 +46,7 @@ print(time.perf_counter() - wall, used.ru_utime + used.ru_stime, peak, report.co
 """
 
 
-def added(old: tuple[str, ...], new: tuple[str, ...], vocabulary: Vocabulary) -> str:
+def added(old: tuple[str, ...], new: tuple[str, ...], vocabulary: LogVocabulary) -> str:
     """What the second query is to the first, as ``askew.logs.definition`` has it, on terms that are cut already."""
     more = len(new) - len(old)
     if more < 1:
@@ -60,7 +60,7 @@ def added(old: tuple[str, ...], new: tuple[str, ...], vocabulary: Vocabulary) ->
     return found
 
 
-def loop(rows: Iterator[tuple[str, float, str]], vocabulary: Vocabulary) -> Counter[str]:
+def loop(rows: Iterator[tuple[str, float, str]], vocabulary: LogVocabulary) -> Counter[str]:
     """The plain loop: rows of a user come together and in order."""
     counts: Counter[str] = Counter()
     user, when, before = "", 0.0, ("",)

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from askew.app.search.compose import make_ranker
 from askew.core.ranking import Hits
 from askew.corpora.documents import read_documents
 from askew.corpora.queries import read_queries
 from askew.rankers.bm25.named import make_index
-from askew.stages.rankers import make_ranker
 from askew.testing.anserini import RANKERS, Anserini
 
 EMPTY = ("", " \t", "the of and", "... !")

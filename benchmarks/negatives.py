@@ -78,11 +78,11 @@ def prepare(options: argparse.Namespace) -> None:
     """Everything that needs no training."""
     import pyarrow as pa
 
+    from askew.app.scoring.ranked import document_lean, leaning_groups
+    from askew.app.search.retrieve import index_documents
     from askew.core.split import part_of
     from askew.rankers.bm25.ranker import Bm25Ranker
-    from askew.stages.negatives import document_lean, leaning_groups
-    from askew.stages.retrieve import index_documents
-    from askew.trainers.negatives import Judgements, Lists, Sampling, sample_negatives
+    from askew.trainers.negatives import JudgedPairs, Lists, NegativeSampling, sample_negatives
 
     docs, queries, judged = collection(options.data)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -101,9 +101,9 @@ def prepare(options: argparse.Namespace) -> None:
     train = np.sort(rng.permutation(rows[part == "train"])[: options.queries])
     test = np.sort(rng.permutation(rows[part == "test"])[: options.test])
     lists = Lists(queries["query_id"].to_list(), hits.offsets, hits.docs.astype(np.int64))
-    known = Judgements(rows, answers, np.ones(len(rows), bool))
+    known = JudgedPairs(rows, answers, np.ones(len(rows), bool))
     made = {
-        name: sample_negatives(lists, lean, known, Sampling(COUNT, share, DEPTH))
+        name: sample_negatives(lists, lean, known, NegativeSampling(COUNT, share, DEPTH))
         for name, share in (("original", 0.0), ("bias-aware", 0.6))
     }
     arrays = {"train": train, "test": test, "lean_tf": lean, "group": group}
@@ -170,7 +170,7 @@ def train(options: argparse.Namespace) -> None:
     import torch
 
     from askew.trainers.card import hardware
-    from askew.trainers.common import Pace, choose_device
+    from askew.trainers.common import Schedule, choose_device
     from askew.trainers.ranker import RankerSettings
 
     torch.set_float32_matmul_precision("high")
@@ -192,7 +192,7 @@ def train(options: argparse.Namespace) -> None:
             settings = RankerSettings(
                 str(options.prepared / "weights"), loss, 1.0, weight, adversary, options.tokens, LEFT
             )
-            pace = Pace(1.0, options.batch, options.rate, 1, 0.1, 0.01, "linear", 10**6, seed)
+            pace = Schedule(1.0, options.batch, options.rate, 1, 0.1, 0.01, "linear", 10**6, seed)
             found, about = _train_one(arrays, texts, tokens, way, settings, pace)
             scores.setdefault(way, {})[f"seed{seed}"] = found
             log.append({"way": way, "seed": seed, **about})
@@ -205,10 +205,10 @@ def tokenise(options: argparse.Namespace, texts: Any) -> tuple[Any, Any]:
     """Both sides once for all trainings."""
     from transformers import AutoTokenizer
 
-    from askew.trainers.ranker import Tokens
+    from askew.trainers.ranker import TokenTexts
 
     tokenizer = AutoTokenizer.from_pretrained(str(options.prepared / "weights"))
-    return Tokens.of(tokenizer, texts["queries"], LEFT), Tokens.of(tokenizer, texts["docs"], options.tokens)
+    return TokenTexts.of(tokenizer, texts["queries"], LEFT), TokenTexts.of(tokenizer, texts["docs"], options.tokens)
 
 
 def read_prepared(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -225,7 +225,7 @@ def read_prepared(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _train_one(arrays: Any, texts: Any, tokens: Any, way: str, settings: Any, pace: Any) -> tuple[Any, dict[str, Any]]:
     from askew.trainers.negatives import groups_of
-    from askew.trainers.ranker import Texts, fit
+    from askew.trainers.ranker import RankerTexts, fit
 
     began = time.monotonic()
     place, which = arrays["place"], WAYS[way][0]
@@ -234,7 +234,7 @@ def _train_one(arrays: Any, texts: Any, tokens: Any, way: str, settings: Any, pa
     negatives = place[arrays[f"{which}_row"]], arrays[f"{which}_doc"].astype(np.int64)
     examples = groups_of(relevant, negatives, len(texts["queries"]), each=4)
     lean = arrays["lean_bool"] if settings.loss == "bias-aware" else arrays["lean_tf"]
-    data = Texts(texts["queries"], texts["docs"], lean, arrays["group"].astype(np.int64))
+    data = RankerTexts(texts["queries"], texts["docs"], lean, arrays["group"].astype(np.int64))
     with tempfile.TemporaryDirectory() as work:
         encoder = fit(data, examples, settings, pace, Path(work), tokens=lambda _: tokens)
     trained = time.monotonic()
@@ -249,8 +249,8 @@ def _train_one(arrays: Any, texts: Any, tokens: Any, way: str, settings: Any, pa
 
 def evaluate(options: argparse.Namespace) -> None:
     """The table: means over seeds and queries, and the tests of each way against the first."""
+    from askew.app.search.classify import make_classifier
     from askew.core.fingerprint import digest_file
-    from askew.stages.classify import make_classifier
 
     docs, queries, judged = collection(options.data)
     arrays, _ = read_prepared(options.prepared)

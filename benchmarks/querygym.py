@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.recipe import Recipe, prepare
 from askew.core.measure import UNBOUNDED
 from askew.engine.store import Store
-from askew.stages.recipe import Recipe, prepare
 from askew.statistics.intervals import change_interval
 
 EFFECTIVENESS, BIAS, HELD_OUT = "nDCG@10", "ARaB(tf)@10", "ARaB(bool)@10"

@@ -19,10 +19,10 @@ import polars as pl
 import psutil
 import pyarrow as pa
 
+from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.summary import summary_of
 from askew.engine.store import Store
 from askew.selectors.tables import cross_table
-from askew.stages.build.summary import summary_of
-from askew.stages.recipe import prepare, read_recipe, with_settings
 
 
 def run(words: list[str]) -> tuple[str, float, float]:

@@ -17,10 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from askew.app.search.compose import make_ranker
+from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator, reformulate
+from askew.app.search.retrieve import index_documents, queries_of
 from askew.core.errors import AskewError
-from askew.stages.rankers import make_ranker
-from askew.stages.reformulate import FirstPass, make_filter, make_reformulator, reformulate
-from askew.stages.retrieve import index_documents, queries_of
 
 _FAST_LINES = """stem.krovetz stem.lovins stem.paicehusk stem.porter stem.porter2 stem.sstemmer stem.trunc4 stem.trunc5
 wordnet thesaurus reduce spelling swap embedding rm3 rocchio relevancefeedback fairfeedback docluster termcluster

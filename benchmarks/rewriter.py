@@ -40,10 +40,10 @@ FUNCTION_WORDS = frozenset(_LINES.split())
 
 def prepare(options: argparse.Namespace) -> None:
     """Pairs and held-out queries as one small file; of the vectors those of words that are there."""
+    from askew.app.train.rewriter import SHARES, read_pairs, split_pairs
     from askew.core.split import part_of
     from askew.corpora.collection import open_collection
     from askew.publish.splits import SALT, normal
-    from askew.stages.train_rewriter import SHARES, read_pairs, split_pairs
 
     told: dict[str, Any] = {name: [[], [], []] for name in ("train", "dev", "test")} | {"asked": [[], []], "data": {}}
     for name in options.collections:
@@ -111,7 +111,7 @@ def train(options: argparse.Namespace) -> None:
 def _train_one(name: str, seed: int, told: dict[str, Any], options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     from askew.models.rewrite import Sizes
     from askew.trainers.card import hardware
-    from askew.trainers.common import Pace
+    from askew.trainers.common import Schedule
     from askew.trainers.rewriter import PRESETS, RewriterSettings, fit_rewriter
     from askew.trainers.rewriting.scores import corpus_bleu
     from askew.trainers.rewriting.words import Rewrites
@@ -120,7 +120,7 @@ def _train_one(name: str, seed: int, told: dict[str, Any], options: argparse.Nam
     train_part, dev = (Rewrites(*told[part]) for part in ("train", "dev"))
     written = PRESETS[kind][0].sizes.written
     settings = RewriterSettings(kind, Sizes(hidden=options.hidden, written=written))
-    pace = Pace(float(options.epochs), options.batch, options.rate, 1, 0.0, 0.0, "constant", 0, seed)
+    pace = Schedule(float(options.epochs), options.batch, options.rate, 1, 0.0, 0.0, "constant", 0, seed)
     vectors = None
     if name.endswith("-vectors"):
         with np.load(options.prepared / "vectors.npz") as file:
@@ -167,7 +167,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str]]]) -> None:
     """Nearness to the chosen query: the mean over seeds of each, the interval that of the first seed."""
-    from askew.stages.train_rewriter import score_rewrites
+    from askew.app.train.rewriter import score_rewrites
     from askew.trainers.rewriting.scores import TABLE_6
     from askew.trainers.rewriting.words import Rewrites
 
@@ -250,8 +250,8 @@ def _runs(collection: Any, scratch: Path, ids: list[str], made: dict[str, list[l
     import polars as pl
     import pyarrow as pa
 
+    from askew.app.search.retrieve import index_documents
     from askew.rankers.bm25.named import bm25_msmarco
-    from askew.stages.retrieve import index_documents
 
     docs = pl.concat(
         [pl.DataFrame(pl.from_arrow(batch.select(["doc_id", "text"]))) for batch in collection.documents()]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from askew.core.ranking import Rankings
 from askew.measures.catalogue import Catalogue
-from askew.plugins.kinds import DocMentions, Inputs, Judged
+from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
 MEASURES = ["RR@10", "AP@10", "ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10"]
 DISCOUNTS = [1 / math.log2(r + 1) for r in range(1, 11)]
@@ -62,7 +62,7 @@ def main() -> None:
     offsets = np.arange(0, 10 * n + 1, 10)
     rankings = Rankings(pa.array([str(i) for i in range(n)]), offsets, docs.ravel())
     mentions = DocMentions(("female", "male"), counts, counts.sum(axis=1), np.ones(size, bool))
-    judgements = Judged(np.arange(n + 1), judged, np.ones(n, np.int64), np.ones(n, bool))
+    judgements = Judgements(np.arange(n + 1), judged, np.ones(n, np.int64), np.ones(n, bool))
     inputs = Inputs("bench", pa.array([], pa.string()), {"score": rankings}, lambda *_: mentions, judgements, rankings)
     asked = Catalogue().complete(MEASURES)
     start = time.process_time()

@@ -43,7 +43,7 @@ def prepare(options: argparse.Namespace) -> None:
     """Everything that needs no training, as plain arrays and texts."""
     from negatives import write_weights
 
-    from askew.stages.built_pairs import labels_for, read_built
+    from askew.app.build.built_pairs import labels_for, read_built
     from askew.trainers.selector import NEITHER, sample
 
     built = read_built(options.store)
@@ -65,9 +65,9 @@ def prepare(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     small = {name: values.astype(np.int32) if values.dtype == np.int64 else values for name, values in arrays.items()}
     np.savez_compressed(options.out / "arrays.npz", **small)
-    from askew.rankers.disk import Texts, read_header
+    from askew.rankers.disk import StoredTexts, read_header
 
-    kept = Texts(built.index, read_header(built.index)["documents"])
+    kept = StoredTexts(built.index, read_header(built.index)["documents"])
     told = {
         "originals": list(built.originals), "candidates": [texts.candidates[row] for row in rows.tolist()],
         "passages": list(texts.passages), "docs": [kept[doc] for doc in range(len(kept))],
@@ -117,7 +117,7 @@ def train(options: argparse.Namespace) -> None:
 def _train_one(
     name: str, arrays: Any, told: Any, weights: str, seed: int, options: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    from askew.trainers.common import Pace
+    from askew.trainers.common import Schedule
     from askew.trainers.selector import PairTexts, SelectorSettings, sample, score_candidates, train_selector
 
     began = time.monotonic()
@@ -127,7 +127,7 @@ def _train_one(
         arrays["candidate_first"],
     )  # fmt: skip
     settings = SelectorSettings(learns, passages, weights, options.most_each)
-    pace = Pace(1.0, options.batch, options.rate, 1, 0.1, 0.01, "linear", 10**6, seed)
+    pace = Schedule(1.0, options.batch, options.rate, 1, 0.1, 0.01, "linear", 10**6, seed)
     labels = arrays[f"label_{learns}"]
     with tempfile.TemporaryDirectory() as work:
         encoder = train_selector(texts, labels, settings, pace, Path(work))
@@ -198,13 +198,13 @@ SHOWN = ("RR@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@1
 
 def evaluate(options: argparse.Namespace) -> None:
     """What each way to choose does to the held-out queries."""
+    from askew.app.build.built_pairs import LEAN, QuerySubset, effects, read_built
+    from askew.app.train.selector import ORIGINAL
     from askew.core.fingerprint import digest_file
-    from askew.stages.built_pairs import LEAN, Part, effects, read_built
-    from askew.stages.train_selector import ORIGINAL
 
     built = read_built(options.store)
     parts = built.parts()
-    test = Part.of(built, parts, "test")
+    test = QuerySubset.of(built, parts, "test")
     chosen, told = choices(built, parts, test, options)
     print(f"data {digest_file(options.prepared / 'arrays.npz')[:16]}; queries by part: {_counts(parts)}")
     print(f"cross-encoders: seed 1, {json.loads((options.scores / 'log.json').read_text())[0]['hardware']}")
@@ -227,8 +227,8 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def cut_of(built: Any, test: Any, rows: Any) -> tuple[float, float, float]:
     """By which share the mean of the lean falls, with a 95% interval over queries."""
-    from askew.stages.built_pairs import LEAN
-    from askew.stages.train_selector import ORIGINAL
+    from askew.app.build.built_pairs import LEAN
+    from askew.app.train.selector import ORIGINAL
     from askew.statistics.intervals import change_interval
 
     old = np.abs(built.old(LEAN))[test.queries]
@@ -269,8 +269,8 @@ def _verdict(effect: Any, cut: tuple[float, float, float]) -> str:
 
 def choices(built: Any, parts: Any, test: Any, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """The row that each way takes for each test query, and what is to be said of it."""
-    from askew.stages.built_pairs import LEAN, Part
-    from askew.stages.train_selector import Close, choose_lean_aware, learn_chance, usual_choices
+    from askew.app.build.built_pairs import LEAN, QuerySubset
+    from askew.app.train.selector import Close, choose_lean_aware, learn_chance, usual_choices
     from askew.trainers.selector import choose_threshold
 
     arrays, scores = scores_of(options)
@@ -280,7 +280,7 @@ def choices(built: Any, parts: Any, test: Any, options: argparse.Namespace) -> t
     usual = usual_choices(built, test)
     chosen = {"keep the original": usual["original"], "a random candidate": usual["random"]}
     chosen["the most similar candidate"] = test.best(close.candidate[at])
-    gain, told, dev = built.gain("RR@10"), {}, Part.of(built, parts, "dev")
+    gain, told, dev = built.gain("RR@10"), {}, QuerySubset.of(built, parts, "dev")
     for name, values in scores.items():
         chosen[f"{name}, the best"] = test.best(values[at])
         mine = values[np.searchsorted(rows, dev.rows)]

@@ -35,7 +35,7 @@ from askew.corpora.demo import demo_files
 
 # The limit on what may wait is no option of the command, so overload starts the service from within.
 OVERLOADED = """
-from askew.stages.explore.opening import Sources
+from askew.app.explore.opening import Sources
 from askew.web.server import serve
 from askew.web.settings import Limits, Settings
 serve(Settings(Sources(), port=0, limits=Limits(waiting=20)), lambda address: print("askew:", address, flush=True))

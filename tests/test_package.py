@@ -1,15 +1,18 @@
 """The package as a whole: what importing it costs, and what the words page promises."""
 
+import ast
 import importlib
 import re
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import askew
 
 ROOT = Path(__file__).parent.parent
+SOURCE = Path(askew.__file__).parent
 
 
 def run_python(code: str) -> str:
@@ -92,3 +95,12 @@ def test_the_notice_names_whom_the_licenses_ask_to_name():
         assert name in notice
     for address in ("GenderBias_IR", "FairnessRetrievalResults", "boolean-questions", "SQuAD-explorer", "unicode.org"):
         assert re.search(rf"https://\S*{re.escape(address)}", notice), address
+
+
+def test_no_class_name_occurs_twice():
+    found = defaultdict(list)
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(SOURCE)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 from askew.core.version import __version__
 
 if TYPE_CHECKING:
+    from askew.app.measure.compare import CompareReport, compare
+    from askew.app.measure.measure import MeasureReport, measure
+    from askew.app.search.facade import Ranker, Reformulator
     from askew.core.errors import (
         AskewError,
         ConfigError,
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
         Success,
         nDCG,
     )
-    from askew.stages.compare import CompareReport, compare
-    from askew.stages.measure import MeasureReport, measure
-    from askew.stages.searching import Ranker, Reformulator
 
 
 _PLACES = {
@@ -62,9 +62,9 @@ _PLACES = {
         "AP", "ARaB", "Bpref", "ERR", "FaiRR", "Judged", "LexiconShare", "NFaiRR", "P", "R", "RBP", "RR", "RaB",
         "Rprec", "Success", "nDCG",
     ),
-    "askew.stages.compare": ("CompareReport", "compare"),
-    "askew.stages.measure": ("MeasureReport", "measure"),
-    "askew.stages.searching": ("Ranker", "Reformulator"),
+    "askew.app.measure.compare": ("CompareReport", "compare"),
+    "askew.app.measure.measure": ("MeasureReport", "measure"),
+    "askew.app.search.facade": ("Ranker", "Reformulator"),
 }  # fmt: skip
 _PUBLIC = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -25,10 +25,10 @@ from ir_measures.measures import Measure as IrMeasure
 from ir_measures.measures import ParamInfo
 from ir_measures.providers.base import Any as AnyValue
 
+from askew.app.measure.measure import measure
 from askew.core.errors import DataError
 from askew.measures.catalogue import find_family
 from askew.plugins import registry
-from askew.stages.measure import measure
 
 _documents: dict[str, object] = {}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from askew.app.scoring.annotate import Annotate, annotate
 from askew.engine.store import Store
-from askew.stages.annotate import Annotate, annotate
 
 MEASURE = "measure old.run --docs docs.tsv --measures 'ARaB(tc)@10 RaB(bool)@2 ARaB(tf)@1' --json --per-query"
 
@@ -234,7 +234,7 @@ def test_what_the_measures_read_is_counted_so_that_measuring_reads_no_text(askew
     before = askew(command)
     assert before.code == 0
     assert askew(f"annotate docs.tsv {options}").code == 0
-    monkeypatch.setattr("askew.stages.texts.read_documents", lambda *_: pytest.fail("the texts were read"))
+    monkeypatch.setattr("askew.app.scoring.texts.read_documents", lambda *_: pytest.fail("the texts were read"))
     assert askew(command).out == before.out
 
 

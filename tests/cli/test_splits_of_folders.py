@@ -80,5 +80,5 @@ def test_serving_and_training_say_which_judgements_they_read(askew, monkeypatch)
     def stop(*_):
         raise ConfigError("that will do")
 
-    monkeypatch.setattr("askew.stages.train_generator.train_generator", stop)
+    monkeypatch.setattr("askew.app.train.generator.train_generator", stop)
     assert askew("train generator both --out g").err.splitlines() == [NOTE, "askew: that will do"]

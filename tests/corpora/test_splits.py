@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
+from askew.app.search.retrieve import queries_notes, queries_of
 from askew.core.errors import ConfigError, UnknownName
 from askew.corpora.collection import open_collection
-from askew.stages.retrieve import queries_notes, queries_of
 
 DOCS = "d1\tshe said so\nd2\the, too\n"
 QUERIES = "q1\twho said so\nq2\twho else\n"

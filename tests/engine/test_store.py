@@ -14,13 +14,13 @@ from crew_jobs import contents, lose_half, start_driver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askew.app.scoring.annotate import Annotate
 from askew.core.errors import ConfigError, StageError, StoreError
 from askew.core.fingerprint import digest_file
 from askew.engine import store as store_module
 from askew.engine.plan import Plan, Step
 from askew.engine.run import FinishedStep, run_step
 from askew.engine.store import Store
-from askew.stages.annotate import Annotate
 from askew.testing.contracts import check_stage
 
 # Each example has a store of its own, in memory: a disk that is flushed after every part is slow.

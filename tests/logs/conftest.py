@@ -6,11 +6,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.logs.analyse import LogSettings, analyse_log
 from askew.core.lexicon import load_lexicon
 from askew.logs.columns import canonical_column
 from askew.logs.definition import build_vocabulary
 from askew.logs.pairs import Walk, walk
-from askew.stages.logs.analyse import LogSettings, analyse_log
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

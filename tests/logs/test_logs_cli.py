@@ -38,9 +38,7 @@ PLACES = str(Path(__file__).parent / "places.csv")
 
 @pytest.fixture
 def small_demo(monkeypatch):
-    monkeypatch.setattr(
-        "askew.stages.logs.demo.Planted", lambda: Planted(sessions=3000, users=900, queries_per_topic=3)
-    )
+    monkeypatch.setattr("askew.app.logs.demo.Planted", lambda: Planted(sessions=3000, users=900, queries_per_topic=3))
 
 
 @pytest.fixture

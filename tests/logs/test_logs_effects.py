@@ -12,7 +12,7 @@ from askew.core.lexicon import Lexicon, load_lexicon
 from askew.logs.definition import build_vocabulary
 from askew.logs.discovery import Decision, grown, part_counts, read_review, review_rows, review_text, score_keyphrases
 from askew.logs.effect import move_table
-from askew.logs.genderedness import Genderedness, Pairs, funnel_table, load_pairs, query_table
+from askew.logs.genderedness import Genderedness, WordPairs, funnel_table, load_pairs, query_table
 from askew.logs.pages import kinds_of
 from askew.logs.pairs import split_keyphrases
 from askew.logs.topics import SeedWords, load_topics
@@ -189,7 +189,7 @@ VECTORS = np.array(
 
 @pytest.mark.parametrize("method", ["pca", "pair"])
 def test_genderedness_is_the_cosine_with_the_direction_and_points_to_the_first_group(method):
-    pairs = Pairs(("female", "male"), (("she", "he"), ("woman", "man"), ("absent", "words")))
+    pairs = WordPairs(("female", "male"), (("she", "he"), ("woman", "man"), ("absent", "words")))
     made = Genderedness(WORDS, VECTORS, pairs, method)
     found = made.of(pl.Series(["nurse", "engineer", "nurse engineer", "nurse unknown", "unknown", "nurse tie"]))
     mean = np.array([0.3, 0.9, 0])
@@ -207,7 +207,7 @@ def test_the_published_pairs_are_ten_and_other_pairs_come_from_a_file(tmp_path):
     with pytest.raises(DataError, match="expected groups"):
         load_pairs(path)
     with pytest.raises(DataError, match="none of the 1 pairs"):
-        Genderedness(WORDS, VECTORS, Pairs(("a", "b"), (("x", "y"),)))
+        Genderedness(WORDS, VECTORS, WordPairs(("a", "b"), (("x", "y"),)))
     with pytest.raises(UnknownName, match="pca"):
         Genderedness(WORDS, VECTORS, load_pairs(), "mean")
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from askew.app.logs import reading
+from askew.app.logs.analyse import LogSettings, analyse_log
 from askew.core.errors import DataError
 from askew.corpora.files import line_blocks
 from askew.logs import trecsession
 from askew.logs.delimited import DelimitedLog
 from askew.logs.hashing import new_key
 from askew.logs.spill import Parts
-from askew.stages.logs import reading
-from askew.stages.logs.analyse import LogSettings, analyse_log
 
 PLAIN = {"user": ["u", "u"], "time": [1, 9], "query": ["boots", "boots men"]}
 
@@ -188,7 +188,7 @@ def test_a_column_of_topics_that_is_as_long_as_the_log_is_refused(parquet, monke
 
 
 def test_a_topic_that_steers_a_terminal_or_a_page_is_text(tmp_path):
-    from askew.stages.logs.writing import write_tables
+    from askew.app.logs.writing import write_tables
 
     rows = {name: values * 6 for name, values in PLAIN.items()}
     rows |= {"user": [f"u{i // 2}" for i in range(12)], "topic": ["\x1b[31m<img src=x onerror=alert(1)>"] * 12}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.shares import wilson
-from askew.logs.definition import DATA
+from askew.logs.definition import LOG_DATA
 from askew.logs.numbers import (
     average_ranks,
     beta_share,
@@ -24,7 +24,7 @@ from askew.logs.numbers import (
 )
 from askew.logs.topics import topic_correlations
 
-TABLE_1 = pl.read_csv(DATA / "gsqr_table1.csv", comment_prefix="#")
+TABLE_1 = pl.read_csv(LOG_DATA / "gsqr_table1.csv", comment_prefix="#")
 
 
 def test_the_correlation_of_the_paper_comes_out_of_its_table():

@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.demo import demo_report
 from askew.core.errors import ConfigError
 from askew.logs.planted import GROUPS, Planted, joint, rank_moves
 from askew.logs.synthetic import SyntheticLog, write_log
-from askew.stages.logs.analyse import LogSettings, analyse_log
-from askew.stages.logs.demo import demo_report
 
 SMALL = Planted(sessions=16_000, users=5_000, queries_per_topic=4, rare=0.0)
 HEADLINES = (

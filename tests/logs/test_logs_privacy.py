@@ -6,15 +6,15 @@ import re
 import polars as pl
 import pytest
 
+from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.demo import write_vectors
+from askew.app.logs.writing import write_review, write_tables
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
 from askew.logs.discovery import Decision, read_review, review_text
 from askew.logs.planted import Planted
 from askew.logs.privacy import NAME, RARE, SPECULATION, Privacy
 from askew.logs.synthetic import SyntheticLog, write_log
-from askew.stages.logs.analyse import LogSettings, analyse_log
-from askew.stages.logs.demo import write_vectors
-from askew.stages.logs.writing import write_review, write_tables
 
 PLANTED = Planted(sessions=6_000, users=1_500, queries_per_topic=4, rare=0.2)
 

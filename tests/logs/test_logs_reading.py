@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from askew.app.logs.analyse import LogSettings, analyse_log
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.logs import scan
 from askew.logs.events import shape
 from askew.logs.hashing import hash_all, siphash
-from askew.stages.logs.analyse import LogSettings, analyse_log
 
 AOL = """AnonID\tQuery\tQueryTime\tItemRank\tClickURL
 7\tboots\t2006-03-01 10:00:00\t\t
@@ -340,9 +340,9 @@ def test_the_shape_of_a_value_tells_nothing_of_it():
 
 
 def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monkeypatch):
+    from askew.app.logs import reading
     from askew.logs.planted import Planted
     from askew.logs.synthetic import SyntheticLog, write_log
-    from askew.stages.logs import reading
 
     log = SyntheticLog(Planted(sessions=3000, users=700, queries_per_topic=3), pages=False)
     by_user = write_log(log, tmp_path / "user.tsv", "tsv", "user")

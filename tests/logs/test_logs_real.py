@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from askew.app.logs.analyse import LogSettings, analyse_log
 from askew.logs.genderedness import Genderedness, load_pairs
 from askew.reformulators.vectorfiles import read_vectors
-from askew.stages.logs.analyse import LogSettings, analyse_log
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "logs.md"
@@ -31,8 +31,8 @@ def test_the_trec_sessions_of_2013_are_read_whole(sessions):
 
 
 def printed(words, data):
+    from askew.app.logs.analyse import LogSettings, analyse_log
     from askew.cli import logs
-    from askew.stages.logs.analyse import LogSettings, analyse_log
 
     paths, settings = words.split(), {}
     if "--lexicon" in paths:

@@ -3,7 +3,7 @@
 import pytest
 
 from askew.core.measure import Measure
-from askew.measures.catalogue import Asked, Catalogue, family_names
+from askew.measures.catalogue import Catalogue, MeasureRequest, family_names
 from askew.plugins import registry
 from askew.plugins.kinds import Parameter
 from askew.testing.contracts import check_measure_family
@@ -34,4 +34,4 @@ def test_a_measure_that_must_be_told_something_is_held_against_its_bare_defaults
         parameters = {"lexicon": Parameter("", "a lexicon of one's own"), "depth": Parameter(3, "how deep")}
 
     mine = Measure("Mine", (("depth", 3), ("lexicon", "age@0123456789ab")), 5)
-    assert Asked("Mine@5", mine, Family()).unsaid == {"lexicon": "age@0123456789ab"}
+    assert MeasureRequest("Mine@5", mine, Family()).unsaid == {"lexicon": "age@0123456789ab"}

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from askew.core.errors import DataError
 from askew.publish.page.axes import Scale, axis, shortened, text_width, tick_text
-from askew.publish.page.charts import Interval, Limits, Line, Points, bars, dots, funnel, scatter, sorted_gains, steps
+from askew.publish.page.charts import (
+    ControlLimits,
+    Interval,
+    Line,
+    Points,
+    bars,
+    dots,
+    funnel,
+    scatter,
+    sorted_gains,
+    steps,
+)
 from askew.publish.page.frame import COLOURS, SHAPES, WIDTH, About, Plot, mark
 from askew.publish.page.labels import place_labels
 from askew.publish.page.pictures import check_formats, picture_file
@@ -178,7 +189,10 @@ def test_no_gains_at_all_make_an_empty_picture():
 
 def test_a_funnel_has_its_centre_and_two_curves_for_each_limit():
     x = np.array([10.0, 100.0])
-    limits = [Limits("95%", x, np.array([0.1, 0.3]), np.array([0.9, 0.7])), Limits("99.8%", x, x * 0, x * 0 + 1)]
+    limits = [
+        ControlLimits("95%", x, np.array([0.1, 0.3]), np.array([0.9, 0.7])),
+        ControlLimits("99.8%", x, x * 0, x * 0 + 1),
+    ]
     inside, outside = Points("inside", x, np.array([0.5, 0.5])), Points("outside", x[:1], x[:1] * 0)
     svg = read(funnel(ABOUT, inside, outside, 0.5, limits, "n", "share"))
     curves = [one for one in found(svg, "path") if "L" in one.get("d")]

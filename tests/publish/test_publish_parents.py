@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
+from askew.app.search.retrieve import write_run
 from askew.core.errors import ConfigError
 from askew.publish.files import new_folder
-from askew.stages.retrieve import write_run
 
 LINES = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "rank": [1], "score": [1.0]})
 

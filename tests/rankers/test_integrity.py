@@ -16,7 +16,7 @@ from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.feedback import Rm3, search_with_feedback
 from askew.rankers.bm25.index import Index, build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
-from askew.rankers.disk import Texts, keeping_texts, read_doc_ids, read_header
+from askew.rankers.disk import StoredTexts, keeping_texts, read_doc_ids, read_header
 from askew.rankers.sparse import SparseRanker
 from askew.testing.contracts import toy_documents
 
@@ -53,7 +53,7 @@ def answers(folder, query):
     """All that a query gives: documents, scores, ids, those after feedback, the text of the best."""
     ranker = Bm25Ranker(folder, threads=1)
     hits, again = ranker.search([query], 5), search_with_feedback(ranker, [query], 5, Rm3(3, 5))
-    texts = Texts(folder, len(ranker.index))
+    texts = StoredTexts(folder, len(ranker.index))
     ids = ranker.doc_ids.take(pa.array(hits.docs)).to_pylist()
     return [hits.docs.tolist(), hits.scores.tolist(), again.docs.tolist(), again.scores.tolist(), ids,
             [texts[doc] for doc in hits.docs.tolist()]]  # fmt: skip
@@ -116,14 +116,14 @@ def test_damaged_postings_never_become_weights(tmp_path, lazily):
 
 def test_texts_are_compared_before_they_are_read(tmp_path, lazily):
     folder = make(tmp_path / "i")
-    texts = Texts(folder, 120)
+    texts = StoredTexts(folder, 120)
     expected = [texts[i] for i in range(120)]
     whole = (folder / "texts.arrow").read_bytes()
     found = 0
     for byte in range(0, len(whole), 37):
         flip(folder / "texts.arrow", byte, byte % 8)
         try:
-            kept = Texts(folder, 120)
+            kept = StoredTexts(folder, 120)
         except StoreError:
             found += 1
             continue

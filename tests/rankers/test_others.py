@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError, DataError, StoreError
 from askew.core.ranking import Hits
 from askew.plugins.registry import build
 from askew.rankers.crossencoder import CrossEncoderRanker
-from askew.rankers.disk import Texts, keeping_texts, write_sealed
+from askew.rankers.disk import StoredTexts, keeping_texts, write_sealed
 from askew.rankers.fusion import FusionRanker
 from askew.rankers.replay import ReplayRanker
 from askew.rankers.topk import TopK
@@ -252,13 +252,13 @@ def test_texts_come_back_by_ordinal_across_batches(tmp_path):
     texts = ["ä", "", "line\nline", "x" * 1000, "end"]
     batches = [pa.table({"doc_id": [str(i)], "text": pa.array([t], pa.large_string())}) for i, t in enumerate(texts)]
     assert len(list(keeping_texts(batches, tmp_path))) == 5
-    kept = Texts(tmp_path, 5)
+    kept = StoredTexts(tmp_path, 5)
     assert [kept[i] for i in range(len(kept))] == texts
     with pytest.raises(StoreError, match="5 texts for 6 documents"):
-        Texts(tmp_path, 6)
+        StoredTexts(tmp_path, 6)
     (tmp_path / "texts.arrow").write_bytes(b"no")
     with pytest.raises(StoreError, match="damaged"):
-        Texts(tmp_path, 5)
+        StoredTexts(tmp_path, 5)
 
 
 def test_an_index_is_opened_only_by_its_own_ranker(tmp_path):

@@ -10,12 +10,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.search.retrieve import index_documents
 from askew.classifiers.lexical import LexicalClassifier
 from askew.core.split import part_of
 from askew.corpora.collection import open_collection
 from askew.publish.splits import SALT, normal
 from askew.rankers.bm25.named import bm25, bm25_msmarco
-from askew.stages.retrieve import index_documents
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,8 +89,8 @@ def test_the_neutral_queries_of_a_build_are_those_of_the_classifier(data, record
 
 def test_a_method_of_querygym_is_measured_again(data, recorded, tmp_path):
     program = load(ROOT / "benchmarks" / "querygym.py")
+    from askew.app.build.recipe import prepare
     from askew.engine.store import Store
-    from askew.stages.recipe import prepare
 
     text = recorded("querygym.py").partition("dl20:")[0]
     method = re.search(r"^  (\S+): [\d,]+ candidates", text, re.MULTILINE)[1]
@@ -119,7 +119,7 @@ def test_words_and_names_alone_classify_as_recorded(data, recorded):
 
 
 def test_the_original_queries_of_the_selector_retrieve_as_recorded(data, recorded, tmp_path):
-    from askew.stages.built_pairs import SHARES
+    from askew.app.build.built_pairs import SHARES
 
     docs, queries, judged = collection(data / "boolq")
     texts = queries["text"].to_list()
@@ -151,7 +151,7 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
 
     from askew.corpora.grepbias import read_grepbias
     from askew.models.relevance import encode_pairs
-    from askew.trainers.grepbias.heads import CONVERGED, Rows, fit_heads
+    from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, fit_heads
 
     rows = read_grepbias(data / "gender_queries" / "grepbiasir")
     sides = []
@@ -159,7 +159,7 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
         there = np.flatnonzero(rows.category == name)
         texts = rows.texts(True)
         vectors = encode_pairs([rows.query[i] for i in there], [texts[i] for i in there], "all-MiniLM-L6-v2", "apart")
-        sides.append(Rows(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
+        sides.append(HeadInputs(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
     train, test = sides
     logits = fit_heads(train, np.zeros((1, 3)), replace(CONVERGED, seed=7)).logits(test.encodings)[:, 0]
     table = recorded("grepbias.py").partition("Table 2: head, apart, title and body, converged [published]")[2]
@@ -169,7 +169,7 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
 
 
 def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
-    from askew.stages.train_rewriter import SHARES
+    from askew.app.train.rewriter import SHARES
 
     values = []
     for name in ("boolq", "squad_part"):

@@ -4,11 +4,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.build.again import ChosenPairs, Hard
+from askew.app.build.recipe import prepare, read_recipe, with_settings
 from askew.core.errors import AskewError
 from askew.core.measure import Direction
 from askew.engine.store import Store
-from askew.stages.build.again import Chosen, Hard
-from askew.stages.recipe import prepare, read_recipe, with_settings
 
 
 def pairs(rows):
@@ -35,16 +35,16 @@ ROWS = [("b", 1, 0.5, True), ("b", 2, 0.1, False), ("b", 3, 0.2, True), ("a", 1,
 
 
 def test_the_chosen_pairs_come_with_their_originals_first_in_the_order_of_the_pairs():
-    table, dropped = Chosen(["fair"]).run(pairs(ROWS))
+    table, dropped = ChosenPairs(["fair"]).run(pairs(ROWS))
     assert ids(table) == ["b", "b:m.1", "b:m.3"]
     assert table["text"].to_pylist() == ["b text", "b text 1", "b text 3"]
     assert table["method"].to_pylist() == ["original", "m", "m"]
     assert dropped == {"not chosen": 5}
-    assert Chosen(["fair"]).rows_used(table) + 5 == len(ROWS)
+    assert ChosenPairs(["fair"]).rows_used(table) + 5 == len(ROWS)
 
 
 def test_all_takes_every_candidate():
-    table, dropped = Chosen(["all"]).run(pairs(ROWS))
+    table, dropped = ChosenPairs(["all"]).run(pairs(ROWS))
     assert table.num_rows == len(ROWS) + 4
     assert dropped == {}
 

@@ -13,7 +13,7 @@ import pytest
 from askew.core.lexicon import load_lexicon
 from askew.core.local import public, public_settings, without_local_paths
 from askew.corpora.demo import demo_files
-from askew.trainers.card import Card, Table, claim, public_command, write_card
+from askew.trainers.card import Card, CardTable, claim, public_command, write_card
 
 USER, HOST = "janeqresearcher", "workstation-of-janeq"
 RECIPE = """
@@ -119,7 +119,7 @@ def test_a_card_names_files_and_not_where_they_lie(home, tmp_path):
     card = Card(
         "A model", "It tells.", f"askew train it '{where}/q.csv' --out {home}/m --set 'model={where}/base'",
         str(where / "base"), ({"file": str(where / "q.csv")},), 7, {"model": str(where / "base")}, "cpu",
-        {"from": f"{where}/x"}, (Table("T", ("a", "b"), ((str(where / "t"), 1.0),)),), (), {"identity": identity},
+        {"from": f"{where}/x"}, (CardTable("T", ("a", "b"), ((str(where / "t"), 1.0),)),), (), {"identity": identity},
     )  # fmt: skip
     folder = tmp_path / "model"
     folder.mkdir()

@@ -7,10 +7,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.build.recipe import Recipe, prepare, read_recipe, with_settings
+from askew.app.build.release import recipe_text, release
+from askew.app.build.resources import TableSource
 from askew.engine.store import Store
-from askew.stages.build.resources import Rows
-from askew.stages.recipe import Recipe, prepare, read_recipe, with_settings
-from askew.stages.release import recipe_text, release
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_who_asked_and_when_is_released_where_the_queries_say_it(askew_cli, stor
     outcomes = build.plan.run(held)
     queries = build.resources.queries.table
     said = pa.array([f"user {i % 3}" if i % 2 else None for i in range(queries.num_rows)], pa.string())
-    build.resources.queries = Rows(queries.append_column("context", said))
+    build.resources.queries = TableSource(queries.append_column("context", said))
     release(build, held, outcomes, tmp_path / "ds")
     wanted = dict(zip(queries["query_id"].to_pylist(), said.to_pylist(), strict=True))
     found = rows_of(tmp_path / "ds").select("query_id", "context").unique()

@@ -13,13 +13,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from askew.app.build.recipe import Recipe, prepare
+from askew.app.build.report import DECIDES, HELD_OUT, NAMES, TWIN, choice_of, report_of, thinned
+from askew.app.build.summary import summary_of
 from askew.cli.report import report_command
 from askew.core.errors import AskewError, ConfigError
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
-from askew.stages.build.report import DECIDES, HELD_OUT, NAMES, TWIN, choice_of, report_of, thinned
-from askew.stages.build.summary import summary_of
-from askew.stages.recipe import Recipe, prepare
 
 HOSTILE = "<script>alert(1)</script> nurse"
 DOCS = [

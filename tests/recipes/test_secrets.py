@@ -7,12 +7,12 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.core.errors import AskewError, ConfigError
 from askew.engine.ray_actors import RayExecutor
 from askew.engine.store import Store
 from askew.reformulators.llm import LlmReformulator
 from askew.reformulators.llm.client import Endpoint
-from askew.stages.recipe import Recipe, read_recipe
 
 SECRET = "hUsh9hush9Sekret"
 KEY = "AKIAEXAMPLEKEY123456"
@@ -230,7 +230,7 @@ def test_an_internal_error_shows_no_key_also_with_a_traceback(askew_cli, monkeyp
     def broken(*_):
         raise RuntimeError(f"GET s3://{KEY}:{SECRET}@bucket/x: {SECRET}")
 
-    monkeypatch.setattr("askew.stages.recipe.read_recipe", broken)
+    monkeypatch.setattr("askew.app.build.recipe.read_recipe", broken)
     for debug in ("", "1"):
         monkeypatch.setenv("ASKEW_DEBUG", debug)
         done = said_by(askew_cli(["run", "demo", "--store", STORE]))

@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 
 import askew
+from askew.app.build.queries import Classify
+from askew.app.build.recipe import Recipe, prepare, read_recipe, shipped_recipes, with_settings
+from askew.app.build.report import report_of
+from askew.app.build.resources import Resources
+from askew.app.build.summary import summary_of
+from askew.app.build.variants import Reformulate
+from askew.app.search.classify import make_classifier
 from askew.core.errors import AskewError
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
-from askew.plugins.asking import Candidates
-from askew.stages.build.queries import Classify
-from askew.stages.build.report import report_of
-from askew.stages.build.resources import Resources
-from askew.stages.build.summary import summary_of
-from askew.stages.build.variants import Reformulate
-from askew.stages.classify import make_classifier
-from askew.stages.recipe import Recipe, prepare, read_recipe, shipped_recipes, with_settings
+from askew.plugins.methods import Candidates
 
 DEMO = demo_files()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, MissingExtra
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 from askew.reformulators import bertqe
 from askew.reformulators.bertqe import BertQe, cut
 from askew.testing.contracts import check_reformulator
@@ -38,7 +38,7 @@ def counting(monkeypatch):
 
 def asked(query, *passages):
     found = tuple(Passage(f"d{i}", text, 9.0 - i) for i, text in enumerate(passages))
-    return Asked(("q",), (query,), (found,), None)
+    return QueryBatch(("q",), (query,), (found,), None)
 
 
 def test_chunks_overlap_and_the_last_may_be_shorter():
@@ -121,7 +121,7 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 def test_passages_that_are_not_there_are_one_clear_line():
     with pytest.raises(ConfigError, match="expected passages"):
-        BertQe().reformulate(Asked(("q",), ("nurse",)))
+        BertQe().reformulate(QueryBatch(("q",), ("nurse",)))
 
 
 def test_without_the_neural_extra_one_line_names_it(monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 from askew.reformulators.cluster import DocCluster, TermCluster, co_occurrence, cosines
 from askew.reformulators.graphs import components, edge_betweenness, first_split, louvain
 from askew.testing.contracts import check_reformulator
@@ -20,7 +20,7 @@ FILLER = [f"other{i} thing{i}" for i in range(60)]
 
 def asked(query, *passages, collection=()):
     found = tuple(Passage(f"d{i}", text, 9.0 - i) for i, text in enumerate(passages))
-    return Asked(("q",), (query,), (found,), ToyStatistics([*passages, *collection, *FILLER]))
+    return QueryBatch(("q",), (query,), (found,), ToyStatistics([*passages, *collection, *FILLER]))
 
 
 def graph(nodes, *edges):

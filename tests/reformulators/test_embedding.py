@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.embedding import STOP_WORDS, Embedding, rough_stem
 from askew.reformulators.vectorfiles import read_vectors
 from askew.reformulators.vectors import WordVectors, largest, load_vectors
@@ -55,7 +55,7 @@ def write_binary(path, words, vectors, between=b""):
 
 
 def asked(*texts):
-    return Asked(tuple(f"q{i}" for i in range(len(texts))), texts)
+    return QueryBatch(tuple(f"q{i}" for i in range(len(texts))), texts)
 
 
 @pytest.fixture

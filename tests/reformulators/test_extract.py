@@ -3,7 +3,7 @@
 import pytest
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.extract import ExtractReformulator
 from askew.testing.contracts import check_reformulator, toy_asked
 
@@ -53,7 +53,7 @@ def test_no_more_candidates_than_asked_for_and_the_same_ones_first():
 
 def test_without_passages_it_says_what_it_needs():
     with pytest.raises(ConfigError, match="give the documents"):
-        ExtractReformulator().reformulate(Asked(("q",), ("text",)))
+        ExtractReformulator().reformulate(QueryBatch(("q",), ("text",)))
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"words": 0}, {"passages": 0}])

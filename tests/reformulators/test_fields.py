@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 from askew.reformulators.fields import AdaptiveOnFields, OnFields, bose_einstein, rarity
 from askew.reformulators.passages import Reading
 from askew.testing.contracts import check_reformulator
@@ -16,7 +16,7 @@ from askew.testing.toys import ToyStatistics
 
 def asked(query, *passages, collection):
     found = tuple(Passage(f"d{i}", text, 9.0 - i) for i, text in enumerate(passages))
-    return Asked(("q",), (query,), (found,), ToyStatistics(collection))
+    return QueryBatch(("q",), (query,), (found,), ToyStatistics(collection))
 
 
 # Eight documents, 64 tokens: fig once, kiwi four times, plum eight times, the rest fillers that stand once each.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 from askew.reformulators import wordnet_files
 from askew.reformulators.lexical import first_with_other_stems
 from askew.reformulators.reduce import ReduceReformulator
@@ -35,7 +35,7 @@ MARKS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 
 
 def asked(*texts, passages=None, statistics=None):
-    return Asked(tuple(f"q{i}" for i in range(len(texts))), texts, passages, statistics)
+    return QueryBatch(tuple(f"q{i}" for i in range(len(texts))), texts, passages, statistics)
 
 
 def write_wordnet(folder):
@@ -313,7 +313,7 @@ def test_the_word_in_more_documents_wins_a_tie(tmp_path):
 
 def test_spelling_keeps_the_contract():
     toy = toy_asked()
-    wrong = Asked(
+    wrong = QueryBatch(
         toy.query_ids, ("good nurze", "ralway station", "", "brothr", "façadse"), toy.passages, toy.statistics
     )
     found = check_reformulator(SpellingReformulator(), wrong)

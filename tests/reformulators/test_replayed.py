@@ -5,11 +5,11 @@ import json
 import pytest
 
 from askew.core.errors import ConfigError, DataError
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.replay import ReplayReformulator
 from askew.testing.contracts import check_reformulator
 
-ASKED = Asked(("1", "2", "3"), ("one", "two", "three"))
+ASKED = QueryBatch(("1", "2", "3"), ("one", "two", "three"))
 QUERYGYM = (
     "method\tmodel\trun\tqid\treformulated_query\ng\tm/1\tr\t1\tfirst one\nh\tm/1\tr\t1\tother one\ng\tm/1\tr\t2\t \n"
 )

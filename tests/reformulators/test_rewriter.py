@@ -7,7 +7,7 @@ import pytest
 
 from askew.core.errors import ConfigError
 from askew.models.rewrite import Sizes, WordRewriter, Words
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.rewriter import RewriterReformulator
 from askew.testing.contracts import check_reformulator, toy_asked
 
@@ -51,4 +51,4 @@ def test_what_cannot_be_is_refused(tmp_path):
         with pytest.raises(ConfigError, match="expected count of 1 or more and beams of count or more"):
             RewriterReformulator("x", **wrong)
     with pytest.raises(ConfigError, match=r"expected a folder with rewriter\.json"):
-        RewriterReformulator(str(tmp_path)).reformulate(Asked(("q",), ("who",)))
+        RewriterReformulator(str(tmp_path)).reformulate(QueryBatch(("q",), ("who",)))

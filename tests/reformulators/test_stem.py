@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core.text import word
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.rankers.bm25.porter import stem as other_porter
 from askew.reformulators import stem
 from askew.reformulators.stemmers import lovins, paicehusk, porter, porter2, simple
@@ -163,7 +163,7 @@ def test_a_stemming_reformulator_keeps_the_contract(make):
 
 
 def test_a_candidate_has_the_stems_in_the_order_of_the_words():
-    found = stem.porter().reformulate(Asked(("a", "b", "c"), ("Nurses, caring!", "she ran", "  ")))
+    found = stem.porter().reformulate(QueryBatch(("a", "b", "c"), ("Nurses, caring!", "she ran", "  ")))
     assert (found.rows, found.texts) == ([0], ["nurs care"])
     assert found.rejected == {"same as the original": 1, "nothing found": 1}
 
@@ -183,25 +183,25 @@ OF_POSSESSIVES = {
 
 @pytest.mark.parametrize("make", OURS)
 def test_a_possessive_is_stemmed_without_its_ending_and_no_letter_stands_alone(make):
-    found = make().reformulate(Asked(("a", "b", "c"), POSSESSIVES))
+    found = make().reformulate(QueryBatch(("a", "b", "c"), POSSESSIVES))
     assert tuple(found.texts) == OF_POSSESSIVES[make.__name__]
 
 
 @pytest.mark.parametrize("make", OURS)
 @pytest.mark.parametrize(("text", "expected"), [("men's", "men"), ("MEN’S", "men"), ("1980's", "1980")])
 def test_a_possessive_alone_is_its_word(make, text, expected):
-    assert make().reformulate(Asked(("a",), (text,))).texts == [expected]
+    assert make().reformulate(QueryBatch(("a",), (text,))).texts == [expected]
 
 
 @pytest.mark.parametrize("make", OURS)
 def test_a_word_with_another_apostrophe_in_it_stays_whole(make):
-    found = make().reformulate(Asked(("a", "b"), ("don’t o'brien's", "don't, rock'n'roll")))
+    found = make().reformulate(QueryBatch(("a", "b"), ("don’t o'brien's", "don't, rock'n'roll")))
     assert found.texts == ["don't o'brien"]
     assert found.rejected == {"same as the original": 1}
 
 
 def test_an_apostrophe_at_an_end_is_no_part_of_a_word():
-    assert stem.porter().reformulate(Asked(("a",), ("'tis ''the'' nurses' 'cats'",))).texts == ["ti the nurs cat"]
+    assert stem.porter().reformulate(QueryBatch(("a",), ("'tis ''the'' nurses' 'cats'",))).texts == ["ti the nurs cat"]
 
 
 @given(st.text(alphabet="abs'’ -é", max_size=30))
@@ -214,9 +214,9 @@ def test_krovetz_finds_words_of_its_dictionary():
     pytest.importorskip("krovetzstemmer")
     reformulator = stem.krovetz()
     check_reformulator(reformulator)
-    found = reformulator.reformulate(Asked(("q",), ("European utilities and policies",)))
+    found = reformulator.reformulate(QueryBatch(("q",), ("European utilities and policies",)))
     assert found.texts == ["europe utility and policy"]
-    assert reformulator.reformulate(Asked(("q",), ("women's shoes",))).texts == ["women shoe"]
+    assert reformulator.reformulate(QueryBatch(("q",), ("women's shoes",))).texts == ["women shoe"]
 
 
 def test_without_its_package_krovetz_says_what_to_install(monkeypatch):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.lexicon import load_lexicon
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.swap import Rewriter, SwapReformulator
 from askew.reformulators.swaplexicon import load_swaps, shipped_swaps
 from askew.testing.contracts import check_reformulator
@@ -88,13 +88,13 @@ def test_a_capitalised_question_word_makes_no_name():
 
 
 def test_all_modes_give_a_candidate_each():
-    found = SwapReformulator().reformulate(Asked(("a", "b"), ("shoes for\twomen", "station")))
+    found = SwapReformulator().reformulate(QueryBatch(("a", "b"), ("shoes for\twomen", "station")))
     assert (found.rows, found.texts) == ([0, 0, 0], ["shoes for men", "shoes for people", "shoes"])
     assert found.rejected == {"nothing found": 1}
 
 
 def test_a_candidate_twice_or_none_at_all_is_counted():
-    found = SwapReformulator().reformulate(Asked(("a", "b"), ("is she", "mens shoes")))
+    found = SwapReformulator().reformulate(QueryBatch(("a", "b"), ("is she", "mens shoes")))
     assert found.texts == ["is he", "are they", "womens shoes", "shoes"]
     assert found.rejected == {"same as the original": 1, "same as another": 1}
 
@@ -141,7 +141,7 @@ def test_a_users_list_of_any_two_groups_is_enough_with_its_pairs(tmp_path):
     path = tmp_path / "age.toml"
     path.write_text('groups = ["young", "old"]\npairs = [["young", "old", "any"], ["teens", "seniors", "people"]]\n')
     swap = SwapReformulator(pairs=str(path))
-    found = check_reformulator(swap, Asked(("q",), ("Young nurses and seniors' cars",)))
+    found = check_reformulator(swap, QueryBatch(("q",), ("Young nurses and seniors' cars",)))
     assert found.texts == ["Old nurses and teens' cars", "Any nurses and people's cars"]
     assert swap.settings()["pairs"].startswith("age@")
 

@@ -7,23 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.app.search.reformulate import IndexStatistics
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.feedback import EXACT, mean_vector, relevance_model
 from askew.core.lexicon import Lexicon
 from askew.mentions.count import MentionCounter
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 from askew.rankers.bm25 import feedback as ranker_feedback
 from askew.rankers.bm25.named import make_index
 from askew.reformulators.feedback import (
     FairFeedback,
     RelevanceFeedback,
-    Rm3,
-    Rocchio,
+    Rm3Reformulator,
+    RocchioReformulator,
     less_lean,
     relevance,
 )
 from askew.reformulators.leaning import Leaning
-from askew.stages.reformulate import IndexStatistics
 from askew.testing.contracts import check_reformulator
 from askew.testing.toys import ToyStatistics
 
@@ -35,7 +35,7 @@ def asked(query, *passages, collection=()):
     """One query with passages, given as texts with scores, in a collection of these and fillers."""
     found = tuple(Passage(f"d{i}", text, score) for i, (text, score) in enumerate(passages))
     statistics = ToyStatistics([*(text for text, _ in passages), *collection, *FILLER])
-    return Asked(("q",), (query,), (found,), statistics)
+    return QueryBatch(("q",), (query,), (found,), statistics)
 
 
 def texts(method, *arguments, **options):
@@ -48,59 +48,59 @@ def texts(method, *arguments, **options):
 def test_rm3_mixes_shares_of_the_query_and_of_the_passages_by_their_scores():
     one = asked("lemon fig", ("fig fig fig kiwi", 2.0), ("kiwi plum", 1.0))
     # fig: 3/4 * 2 = 1.5, kiwi: 1/4 * 2 + 1/2 * 1 = 1.0, plum: 0.5; the best two: fig 0.6, kiwi 0.4
-    (weights,) = Rm3(terms=2).weighted(one)
+    (weights,) = Rm3Reformulator(terms=2).weighted(one)
     assert weights == pytest.approx({"lemon": 0.25, "fig": 0.25 + 0.3, "kiwi": 0.2})
-    assert Rm3(terms=2).reformulate(one).texts == ["lemon fig kiwi"]
-    assert Rm3(terms=3).reformulate(one).texts == ["lemon fig kiwi plum"]
+    assert Rm3Reformulator(terms=2).reformulate(one).texts == ["lemon fig kiwi"]
+    assert Rm3Reformulator(terms=3).reformulate(one).texts == ["lemon fig kiwi plum"]
 
 
 def test_only_the_first_passages_and_their_most_frequent_terms_count():
     passages = [("kiwi kiwi plum", 3.0), ("pear", 2.5), ("mango", 1.0)]
-    assert texts(Rm3(documents=2, terms=10), "lemon", *passages) == ["lemon pear kiwi plum"]
+    assert texts(Rm3Reformulator(documents=2, terms=10), "lemon", *passages) == ["lemon pear kiwi plum"]
     # Of each passage one term: kiwi 1 * 3, pear 1 * 2.5; the best one of these.
-    assert texts(Rm3(terms=1), "lemon", *passages) == ["lemon kiwi"]
+    assert texts(Rm3Reformulator(terms=1), "lemon", *passages) == ["lemon kiwi"]
 
 
 def test_common_long_short_and_odd_terms_are_left_out():
     passage = ("kiwi x naïve supercalifragilisticexpialidocious common1 12", 1.0)
     many = ["common1"] * 10
-    assert texts(Rm3(), "lemon", passage, collection=many) == ["lemon 12 kiwi"]
-    assert texts(Rm3(common=1.0), "lemon", passage, collection=many) == ["lemon 12 common1 kiwi"]
+    assert texts(Rm3Reformulator(), "lemon", passage, collection=many) == ["lemon 12 kiwi"]
+    assert texts(Rm3Reformulator(common=1.0), "lemon", passage, collection=many) == ["lemon 12 common1 kiwi"]
 
 
 def test_a_term_in_exactly_a_tenth_of_the_documents_is_usable():
     # With the passage and the fillers there are 70 documents; kiwi is in 7 of them, then in 8.
     for copies, expected in ((6, ["lemon kiwi plum"]), (7, ["lemon plum"])):
         others = ["kiwi"] * copies + ["filler"] * (9 - copies)
-        assert texts(Rm3(), "lemon", ("kiwi plum", 1.0), collection=others) == expected
+        assert texts(Rm3Reformulator(), "lemon", ("kiwi plum", 1.0), collection=others) == expected
 
 
 def test_words_are_written_in_the_form_that_stands_most_often():
     passages = [("Stations station STATIONS", 1.0), ("station Stations kiwis kiwi", 1.0)]
-    assert texts(Rm3(), "lemon", *passages) == ["lemon stations kiwi"]
+    assert texts(Rm3Reformulator(), "lemon", *passages) == ["lemon stations kiwi"]
 
 
 def test_a_term_that_the_query_has_in_another_form_is_not_appended():
-    assert texts(Rm3(), "old stations", ("station kiwi", 1.0)) == ["old stations kiwi"]
+    assert texts(Rm3Reformulator(), "old stations", ("station kiwi", 1.0)) == ["old stations kiwi"]
 
 
 def test_the_query_stays_as_it_is_but_for_white_space():
-    assert texts(Rm3(), " Why,\tLemon?\n", ("kiwi", 1.0)) == ["Why, Lemon? kiwi"]
+    assert texts(Rm3Reformulator(), " Why,\tLemon?\n", ("kiwi", 1.0)) == ["Why, Lemon? kiwi"]
 
 
 def test_all_weight_on_the_original_appends_nothing():
-    found = Rm3(original=1.0).reformulate(asked("lemon", ("kiwi", 1.0)))
+    found = Rm3Reformulator(original=1.0).reformulate(asked("lemon", ("kiwi", 1.0)))
     assert (found.texts, found.rejected) == ([], {"nothing found": 1})
 
 
 def test_a_query_without_passages_keeps_its_own_terms_and_is_counted():
     one = asked("lemon lemon fig")
-    assert Rm3().weighted(one) == [pytest.approx({"lemon": 2 / 3, "fig": 1 / 3})]
-    assert Rm3().reformulate(one).rejected == {"nothing found": 1}
+    assert Rm3Reformulator().weighted(one) == [pytest.approx({"lemon": 2 / 3, "fig": 1 / 3})]
+    assert Rm3Reformulator().reformulate(one).rejected == {"nothing found": 1}
 
 
 def test_a_blank_query_is_not_expanded():
-    found = Rm3().reformulate(asked("  ", ("kiwi", 1.0)))
+    found = Rm3Reformulator().reformulate(asked("  ", ("kiwi", 1.0)))
     assert (found.texts, found.rejected) == ([], {"nothing found": 1})
 
 
@@ -113,7 +113,7 @@ def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, term
     kept = [(dict(sorted(d.items(), key=lambda i: (-i[1], i[0]))[:terms]), score) for d, score in documents]
     expected = ranker_feedback.Rm3(terms=terms, original=original).mix(query, kept, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
-    (weights,) = Rm3(terms=terms, original=original, common=1.0).weighted(asked(_text(query), *passages))
+    (weights,) = Rm3Reformulator(terms=terms, original=original, common=1.0).weighted(asked(_text(query), *passages))
     # Sums that are equal but for rounding may fall on either side of the last place.
     assert sorted(weights.values()) == pytest.approx(sorted(expected.values()))
     assert sum(weights.values()) == pytest.approx(1.0)
@@ -123,7 +123,7 @@ def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, term
 def test_rocchio_gives_the_weights_of_the_ranker_of_that_name(query, documents, terms):
     expected = ranker_feedback.Rocchio(terms=terms).mix(query, documents, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
-    (weights,) = Rocchio(terms=terms, common=1.0).weighted(asked(_text(query), *passages))
+    (weights,) = RocchioReformulator(terms=terms, common=1.0).weighted(asked(_text(query), *passages))
     assert sorted(weights.values()) == pytest.approx(sorted(expected.values()))
 
 
@@ -131,7 +131,7 @@ def test_rocchio_gives_the_weights_of_the_ranker_of_that_name(query, documents, 
 def test_the_order_of_passages_of_equal_scores_plays_no_part(documents, random, terms):
     passages = [(_text(bag), 0.3) for bag in documents]
     shuffled = random.sample(passages, len(passages))
-    for method in (Rm3(terms=terms, common=1.0), Rocchio(terms=terms, common=1.0)):
+    for method in (Rm3Reformulator(terms=terms, common=1.0), RocchioReformulator(terms=terms, common=1.0)):
         one, other = asked("quark", *passages), asked("quark", *shuffled)
         assert method.weighted(one) == method.weighted(other)
         assert method.reformulate(one).texts == method.reformulate(other).texts
@@ -139,7 +139,7 @@ def test_the_order_of_passages_of_equal_scores_plays_no_part(documents, random, 
 
 @given(bags, st.integers(1, 5))
 def test_of_one_passage_more_terms_are_the_fewer_and_others_after_them(bag, terms):
-    for make in (Rm3, Rocchio):
+    for make in (Rm3Reformulator, RocchioReformulator):
         fewer, more = (texts(make(terms=n, common=1.0), "quark", (_text(bag), 2.0)) for n in (terms, terms + 1))
         assert more[0].startswith(fewer[0])
 
@@ -182,25 +182,25 @@ def test_relevance_is_from_0_to_1_and_keeps_the_order(scores):
 def test_rocchio_adds_the_mean_of_the_passages_to_the_query():
     one = asked("lemon", ("fig fig fig kiwi kiwi kiwi kiwi", 9.0), ("kiwi", 1.0))
     # mean: fig 3/5 / 2 = 0.3, kiwi (4/5 + 1) / 2 = 0.9; alone it has length 1, both together sqrt(0.9)
-    assert Rocchio(terms=1).weighted(one) == [pytest.approx({"lemon": 1.0, "kiwi": 0.75})]
+    assert RocchioReformulator(terms=1).weighted(one) == [pytest.approx({"lemon": 1.0, "kiwi": 0.75})]
     both = {"lemon": 1.0, "kiwi": 0.75 * 0.9 / math.sqrt(0.9), "fig": 0.75 * 0.3 / math.sqrt(0.9)}
-    assert Rocchio().weighted(one) == [pytest.approx(both)]
-    assert Rocchio().reformulate(one).texts == ["lemon kiwi fig"]
+    assert RocchioReformulator().weighted(one) == [pytest.approx(both)]
+    assert RocchioReformulator().reformulate(one).texts == ["lemon kiwi fig"]
 
 
 def test_rocchio_reads_every_term_of_a_passage_and_keeps_the_best_of_the_mean():
     passages = [(f"pear pear {fruit} {fruit} {fruit}", 1.0) for fruit in ("fig", "kiwi", "plum")]
-    assert texts(Rocchio(terms=1), "lemon", *passages) == ["lemon pear"]
+    assert texts(RocchioReformulator(terms=1), "lemon", *passages) == ["lemon pear"]
     # RM3 with one term counts of each passage its most frequent term alone.
-    assert texts(Rm3(terms=1), "lemon", *passages) == ["lemon fig"]
+    assert texts(Rm3Reformulator(terms=1), "lemon", *passages) == ["lemon fig"]
 
 
 def test_rocchio_takes_terms_of_any_letters():
     passage = ("kiwi x naïve 日 😀 supercalifragilisticexpialidocious", 1.0)
-    assert texts(Rocchio(), "lemon", passage) == ["lemon kiwi naïve 😀"]
+    assert texts(RocchioReformulator(), "lemon", passage) == ["lemon kiwi naïve 😀"]
 
 
-@pytest.mark.parametrize("method", [Rm3(), Rocchio()])
+@pytest.mark.parametrize("method", [Rm3Reformulator(), RocchioReformulator()])
 def test_passages_without_text_are_not_documents_when_common_terms_are_left_out(method):
     # kiwi is in 7 documents: with the passages and the fillers there are 69, the blank ones left out, then 70.
     others = ["kiwi"] * 6 + ["filler"] * 2
@@ -233,7 +233,7 @@ def test_relevance_feedback_of_more_passages_begins_with_that_of_fewer():
 
 
 def test_a_word_that_is_everywhere_says_nothing():
-    one = Asked(("q",), ("lemon",), ((Passage("d", "fig", 1.0),),), ToyStatistics(["fig"]))
+    one = QueryBatch(("q",), ("lemon",), ((Passage("d", "fig", 1.0),),), ToyStatistics(["fig"]))
     assert RelevanceFeedback().reformulate(one).rejected == {"nothing found": 1}
 
 
@@ -338,7 +338,7 @@ gendered = st.lists(st.sampled_from([*WORDS, "he", "she", "mother", "king"]), mi
 def test_lambda_0_is_rm3(passages, terms, original):
     one = asked("lemon he", *passages)
     fair = FairFeedback(lambda_=0.0, terms=terms, original=original, keep_group_terms=True, common=1.0)
-    plain = Rm3(terms=terms, original=original, common=1.0)
+    plain = Rm3Reformulator(terms=terms, original=original, common=1.0)
     assert fair.weighted(one) == plain.weighted(one)
     assert fair.reformulate(one).texts == plain.reformulate(one).texts
 
@@ -359,7 +359,7 @@ def test_no_word_that_names_a_group_is_ever_appended(passages, lambda_):
 # The contract
 
 
-@pytest.mark.parametrize("method", [Rm3, Rocchio, FairFeedback])
+@pytest.mark.parametrize("method", [Rm3Reformulator, RocchioReformulator, FairFeedback])
 def test_feedback_keeps_the_contract_of_reformulators(method):
     check_reformulator(method())
     found = check_reformulator(method(common=1.0, terms=3))
@@ -375,11 +375,17 @@ def test_relevance_feedback_keeps_the_contract_of_reformulators():
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
-        (Rm3, {"documents": 0}), (Rm3, {"terms": 0}), (Rm3, {"original": 1.5}), (Rm3, {"common": -0.1}),
-        (Rocchio, {"alpha": -1.0}), (Rocchio, {"beta": math.inf}), (RelevanceFeedback, {"documents": -1}),
-        (FairFeedback, {"lambda_": 2.0}), (FairFeedback, {"lambda_": math.nan}),
+        (Rm3Reformulator, {"documents": 0}),
+        (Rm3Reformulator, {"terms": 0}),
+        (Rm3Reformulator, {"original": 1.5}),
+        (Rm3Reformulator, {"common": -0.1}),
+        (RocchioReformulator, {"alpha": -1.0}),
+        (RocchioReformulator, {"beta": math.inf}),
+        (RelevanceFeedback, {"documents": -1}),
+        (FairFeedback, {"lambda_": 2.0}),
+        (FairFeedback, {"lambda_": math.nan}),
     ],
-)  # fmt: skip
+)
 def test_settings_that_make_no_sense_are_refused(method, settings):
     with pytest.raises(ConfigError, match=f"{method.method}: expected"):
         method(**settings)
@@ -399,9 +405,9 @@ def test_settings_name_the_lexicon_by_its_content():
     assert FairFeedback().settings()["groups"] == "female-male"
 
 
-@pytest.mark.parametrize("method", [Rm3, Rocchio, FairFeedback, RelevanceFeedback])
+@pytest.mark.parametrize("method", [Rm3Reformulator, RocchioReformulator, FairFeedback, RelevanceFeedback])
 def test_what_is_not_there_to_read_is_one_clear_line(method):
     with pytest.raises(ConfigError, match="expected passages of a first search"):
-        method().reformulate(Asked(("q",), ("lemon",), None, ToyStatistics(["fig"])))
+        method().reformulate(QueryBatch(("q",), ("lemon",), None, ToyStatistics(["fig"])))
     with pytest.raises(ConfigError, match="expected statistics of a collection"):
-        method().reformulate(Asked(("q",), ("lemon",), ((),), None))
+        method().reformulate(QueryBatch(("q",), ("lemon",), ((),), None))

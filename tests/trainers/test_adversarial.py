@@ -7,9 +7,9 @@ import pytest
 from toy_encoder import make_encoder
 
 from askew.trainers.adversarial import ramp, with_adversary
-from askew.trainers.common import Pace
+from askew.trainers.common import Schedule
 from askew.trainers.negatives import groups_of
-from askew.trainers.ranker import CrossEncoder, RankerSettings, Texts, fit
+from askew.trainers.ranker import CrossEncoder, RankerSettings, RankerTexts, fit
 
 torch = pytest.importorskip("torch", reason="the extra 'train' is not installed")
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
@@ -72,10 +72,10 @@ def test_documents_that_are_not_there_are_not_guessed_at(tiny):
 
 def test_the_ranker_that_is_kept_has_no_adversary_in_it(tiny, tmp_path):
     relevant, negatives = (np.arange(4), np.zeros(4, int)), (np.repeat(np.arange(4), 2), np.tile([1, 2], 4))
-    texts = Texts(
+    texts = RankerTexts(
         ["who wrote the book"] * 4, ["his book", "blue sky", "her cars"], np.array([1.0, 0, 1]), np.array([1, 0, 2])
     )
-    pace = Pace(epochs=1.0, batch_size=2, learning_rate=1e-3, warmup=0.0, save_every=0, seed=1)
+    pace = Schedule(epochs=1.0, batch_size=2, learning_rate=1e-3, warmup=0.0, save_every=0, seed=1)
     examples = groups_of(relevant, negatives, 4, each=2)
     encoder = fit(texts, examples, settings_for(tiny, adversary=1.0), pace, tmp_path, "cpu")
     plain = CrossEncoder.load(settings_for(tiny), "cpu")

@@ -10,24 +10,24 @@ from hypothesis import strategies as st
 
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
+from askew.app.search.classify import classify_queries
+from askew.app.train.classifier import ClassifierJob, cross_calibrated, read_labelled_queries, train_classifier
 from askew.cli.main import app
 from askew.cli.train import train_app
 from askew.core.errors import DataError, StoreError
-from askew.stages.classify import classify_queries
-from askew.stages.train_classifier import ClassifierJob, cross_calibrated, read_labelled_queries, train_classifier
 from askew.trainers.classifier import (
     ClassifierSettings,
-    Labelled,
+    LabeledTexts,
     contradictions,
     known_words,
     marking,
     normalised,
     stratified_folds,
 )
-from askew.trainers.common import Pace
+from askew.trainers.common import Schedule
 
 WORDS = ["she", "he", "mother", "father", "tea", "rain", "who", "is", "old", "cost", "of", "the", "a", "how", "when"]
-QUICK = Pace(epochs=15, batch_size=8, learning_rate=5e-3, warmup=0.1, save_every=50, seed=3)
+QUICK = Schedule(epochs=15, batch_size=8, learning_rate=5e-3, warmup=0.1, save_every=50, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_equal_texts_are_in_one_fold_and_every_class_is_spread_evenly(texts, see
     known = sorted({normalised(text) for text in texts})
     label_of = {text: i % 2 for i, text in enumerate(known)}
     assume(len(known) >= 2 * folds)
-    data = Labelled(tuple(texts), np.array([label_of[normalised(text)] for text in texts]), ("x", "y"))
+    data = LabeledTexts(tuple(texts), np.array([label_of[normalised(text)] for text in texts]), ("x", "y"))
     fold = stratified_folds(data, folds, seed)
     of_text = {}
     for text, k in zip(texts, fold, strict=True):
@@ -162,7 +162,7 @@ def test_equal_texts_are_in_one_fold_and_every_class_is_spread_evenly(texts, see
 
 
 def test_a_text_with_two_classes_is_counted():
-    data = Labelled(("Who is it?", "who is it", "tea", "tea"), np.array([0, 1, 1, 1]), ("x", "y"))
+    data = LabeledTexts(("Who is it?", "who is it", "tea", "tea"), np.array([0, 1, 1, 1]), ("x", "y"))
     assert contradictions(data) == 1
 
 
@@ -226,7 +226,7 @@ def test_known_words_are_marked_by_the_tokenizer_that_is_saved_with_the_model(ti
     words.write_text('[groups]\nfemale = ["mother"]\nmale = ["father", "old man"]\n', encoding="utf-8")
     own = ClassifierSettings(model=str(tiny_encoder), lexicon=str(words), names=False)
     out = tmp_path / "model"
-    train_classifier(queries, out, ClassifierJob(settings=own, pace=Pace(epochs=1, save_every=0), folds=2), "cpu")
+    train_classifier(queries, out, ClassifierJob(settings=own, pace=Schedule(epochs=1, save_every=0), folds=2), "cpu")
     read_again = AutoTokenizer.from_pretrained(out)
     for text, marked in (
         ("who is the Mother", "who is the female mother"),

@@ -5,15 +5,15 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.stages.data_sources import GREPBIASIR, known_source
-from askew.trainers.card import Card, Table, plain, read_measured, write_card
+from askew.app.train.data_sources import GREPBIASIR, known_source
+from askew.trainers.card import Card, CardTable, plain, read_measured, write_card
 
 
 def card(**changed):
     facts = {
         "title": "A model", "about": "It tells.", "command": "askew train it", "base": "base@1",
         "data": ({"file": "d.csv", "sha256": "ab" * 32, "rows": 3},), "seed": 7, "settings": {"epochs": 2},
-        "device": "cpu", "measured": {"accuracy": 0.5}, "tables": (Table("Scores", ("m", "v"), (("x", 0.25),)),),
+        "device": "cpu", "measured": {"accuracy": 0.5}, "tables": (CardTable("Scores", ("m", "v"), (("x", 0.25),)),),
         "limits": ("It is small.",),
     }  # fmt: skip
     return Card(**{**facts, **changed})
@@ -44,7 +44,7 @@ def test_the_card_states_the_license_of_the_data_or_that_it_is_not_known(tmp_pat
 
 def test_a_cell_from_elsewhere_cannot_open_a_cell_a_link_or_a_tag(tmp_path):
     rows = (("a | b <img src=x> [link](http://e.com)\n# head", None),)
-    write_card(tmp_path, card(tables=(Table("T", ("m", "v"), rows),), command="x ``` y"))
+    write_card(tmp_path, card(tables=(CardTable("T", ("m", "v"), rows),), command="x ``` y"))
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "<img" not in text and "[link]" not in text and "\n# head" not in text
     line = next(line for line in text.splitlines() if "link" in line)

@@ -16,7 +16,7 @@ pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 from askew.core.errors import ConfigError, StoreError, UnknownName
 from askew.trainers.common import (
     MARK,
-    Pace,
+    Schedule,
     TrainingStopped,
     choose_device,
     last_checkpoint,
@@ -27,7 +27,7 @@ from askew.trainers.common import (
     write_whole,
 )
 
-PACE = Pace(epochs=3, batch_size=4, learning_rate=0.05, warmup=0.0, save_every=2, seed=3)
+PACE = Schedule(epochs=3, batch_size=4, learning_rate=0.05, warmup=0.0, save_every=2, seed=3)
 STEPS = 18
 
 
@@ -207,13 +207,13 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_settings_are_checked_by_name_and_by_type():
-    assert with_settings({"epochs": 2}, Pace(), "here").epochs == 2
+    assert with_settings({"epochs": 2}, Schedule(), "here").epochs == 2
     with pytest.raises(UnknownName, match=r"unknown setting 'epoch' in here: did you mean 'epochs'"):
-        with_settings({"epoch": 2}, Pace(), "here")
+        with_settings({"epoch": 2}, Schedule(), "here")
     with pytest.raises(ConfigError, match="expected batch_size to be a int, found 'many'"):
-        with_settings({"batch_size": "many"}, Pace(), "here")
+        with_settings({"batch_size": "many"}, Schedule(), "here")
     with pytest.raises(ConfigError, match="expected epochs"):
-        with_settings({"batch_size": 0}, Pace(), "here")
+        with_settings({"batch_size": 0}, Schedule(), "here")
 
 
 def test_a_device_that_is_not_here_is_told():

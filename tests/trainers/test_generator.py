@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.app.train.generator import GeneratorJob, train_generator
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.plugins.asking import Asked, Passage
-from askew.stages.train_generator import GeneratorJob, train_generator
-from askew.trainers.common import Pace
+from askew.plugins.methods import Passage, QueryBatch
+from askew.trainers.common import Schedule
 from askew.trainers.generator import (
     NO_PASSAGE,
     NO_QUERY,
     PRESETS,
     GeneratorSettings,
-    Judged,
+    RelevantPassages,
     check_settings,
     components,
     make_pairs,
@@ -75,7 +75,9 @@ def models(tmp_path_factory):
 
 def judged(query=(0, 1, 2, 3), doc=(0, 1, 2, 3), queries=QUERIES, passages=PASSAGES, contexts=None):
     ids = [f"q{i}" for i in range(len(queries))], [f"d{i}" for i in range(len(passages))]
-    return Judged(ids[0], queries, contexts or [None] * len(queries), ids[1], passages, np.array(query), np.array(doc))
+    return RelevantPassages(
+        ids[0], queries, contexts or [None] * len(queries), ids[1], passages, np.array(query), np.array(doc)
+    )
 
 
 def test_each_relevant_passage_is_a_pair_or_all_of_a_query_are_one():
@@ -107,9 +109,9 @@ def test_repairs_preset_is_as_published():
 
 
 def test_so_many_steps_are_so_many_epochs():
-    assert epochs_for(10, 0, Pace(epochs=2.5)) == 2.5
+    assert epochs_for(10, 0, Schedule(epochs=2.5)) == 2.5
     # 10 pairs in batches of 4 are 3 batches; two make one step, so that an epoch has 2 steps.
-    assert epochs_for(10, 8, Pace(batch_size=4, accumulate=2)) == 4.0
+    assert epochs_for(10, 8, Schedule(batch_size=4, accumulate=2)) == 4.0
 
 
 def test_components_join_what_hangs_together():
@@ -204,7 +206,7 @@ def write_collection(folder, count=40):
 
 
 def asked(passage=PASSAGES[2]):
-    return Asked(("x",), ("ask",), ((Passage("d", passage, 1.0),),), contexts=("u1",))
+    return QueryBatch(("x",), ("ask",), ((Passage("d", passage, 1.0),),), contexts=("u1",))
 
 
 def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
@@ -213,7 +215,7 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
     source = write_collection(tmp_path)
     job = GeneratorJob(
         GeneratorSettings(context=True, prefix="ask : ", split="none"), TextSettings(models["seq2seq"], **SMALL),
-        Pace(12.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0), ("title", "text"), most_test=8,
+        Schedule(12.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0), ("title", "text"), most_test=8,
     )  # fmt: skip
     facts = train_generator(source, tmp_path / "out", job, "cpu")
     assert facts["measured"]["left_out"] == {"no text of the query": 1, "no text of the passage": 1}
@@ -241,7 +243,7 @@ def test_an_adapter_is_trained_and_feeds_local(models, tmp_path):
     prompts = prompts_for(PASSAGES, "causal", GeneratorSettings())
     settings = TextSettings(models["causal"], **SMALL)
     before = load_generator(models["causal"], "causal").model.state_dict()["lm_head.weight"].clone()
-    made = fit_texts(prompts, QUERIES, settings, Pace(40.0, 4, 1e-2, 1, 0, 0, "constant", 0), tmp_path / "w", "cpu")
+    made = fit_texts(prompts, QUERIES, settings, Schedule(40.0, 4, 1e-2, 1, 0, 0, "constant", 0), tmp_path / "w", "cpu")
     assert max(made.losses(prompts, QUERIES)) < 0.1
     assert made.write(prompts) == QUERIES
     made.save(tmp_path / "out")
@@ -262,7 +264,7 @@ def test_an_adapter_that_was_stopped_ends_with_the_same_weights(models, tmp_path
     import torch
 
     settings = TextSettings(models["causal"], most_input=16, most_target=8)
-    pace = Pace(3.0, 2, 1e-2, 1, 0.0, 0.0, "linear", 2, 3)
+    pace = Schedule(3.0, 2, 1e-2, 1, 0.0, 0.0, "linear", 2, 3)
 
     def stop(done, *_):
         if done == 5:
@@ -283,18 +285,18 @@ def test_a_rewriter_of_transformers_is_taught_saved_and_used(models, tmp_path, k
     pairs = Rewrites(list("abcd"), QUERIES, ["old book", "blue sky", "red cars", "station history"])
     prefix = "ask : " if kind == "seq2seq" else ""
     settings = RewriterSettings(kind, text=TextSettings(models[kind], **SMALL), prefix=prefix)
-    pace = Pace(40.0, 4, 1e-2, 1, 0.0, 0.0, "constant", 0)
+    pace = Schedule(40.0, 4, 1e-2, 1, 0.0, 0.0, "constant", 0)
     taught = fit_rewriter(pairs, settings, pace, tmp_path / "work", device="cpu")
     assert [lines[0] for lines in taught.write(QUERIES, beams=2)] == pairs.targets
     taught.save(tmp_path / "out")
-    found = RewriterReformulator(str(tmp_path / "out"), beams=2).reformulate(Asked(("a", "b"), (QUERIES[1], " ")))
+    found = RewriterReformulator(str(tmp_path / "out"), beams=2).reformulate(QueryBatch(("a", "b"), (QUERIES[1], " ")))
     assert (found.texts, found.rejected) == (["blue sky"], Counter({"nothing to read": 1}))
 
 
 def test_no_pairs_and_no_held_out_pairs_are_told(models, tmp_path):
     text = TextSettings(models["causal"], **SMALL)
     with pytest.raises(DataError, match="expected pairs of texts, found none"):
-        fit_texts([], [], text, Pace(), tmp_path / "w", "cpu")
+        fit_texts([], [], text, Schedule(), tmp_path / "w", "cpu")
     source = write_collection(tmp_path, 2)  # both are in the part train
     with pytest.raises(DataError, match="expected held-out pairs, found none"):
         train_generator(source, tmp_path / "out", GeneratorJob(text=text), "cpu")

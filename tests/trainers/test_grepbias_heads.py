@@ -14,8 +14,8 @@ import torch
 
 from askew.core.errors import ConfigError, DataError
 from askew.trainers.common import TrainingStopped
-from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadSettings, Rows, fit_heads
-from askew.trainers.grepbias.pairs import Pairs, alpha_grid, batch_pairs, kind_of, pair_penalty, same_query_pairs
+from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadInputs, HeadSettings, fit_heads
+from askew.trainers.grepbias.pairs import RowPairs, alpha_grid, batch_pairs, kind_of, pair_penalty, same_query_pairs
 from askew.trainers.grepbias.protocol import (
     choose_alphas,
     held_out_logits,
@@ -35,12 +35,14 @@ def toy_rows(queries=12, gender_weight=1.0, seed=0):
         rows.append(((1.0 if relevant else -1.0) + noise[0], lean + (0.5 if relevant else -0.5), noise[2], relevant,
                      gender, f"q{q}"))  # fmt: skip
     columns = list(zip(*rows, strict=True))
-    return Rows(np.array(columns[:3], np.float32).T, np.array(columns[3]), np.array(columns[4]), np.array(columns[5]))
+    return HeadInputs(
+        np.array(columns[:3], np.float32).T, np.array(columns[3]), np.array(columns[4]), np.array(columns[5])
+    )
 
 
 def test_the_penalty_of_three_pairs_worked_out_by_hand():
     logits = torch.tensor([2.0, 0.0, 1.0])
-    pairs = Pairs(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([0, 1, 2]))
+    pairs = RowPairs(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([0, 1, 2]))
     # alpha MF 2 * (2-0)^2, MN 0.5 * (2-1)^2, FN 1 * (0-1)^2; over three pairs
     assert float(pair_penalty(logits, pairs, [2.0, 0.5, 1.0])) == pytest.approx((8 + 0.5 + 1) / 3)
     heads = torch.stack([logits, 2 * logits], dim=1)
@@ -50,7 +52,7 @@ def test_the_penalty_of_three_pairs_worked_out_by_hand():
 
 def test_without_pairs_there_is_no_penalty_and_still_a_gradient():
     logits = torch.tensor([1.0, 2.0], requires_grad=True)
-    none = Pairs(*(np.zeros(0, np.int64),) * 3)
+    none = RowPairs(*(np.zeros(0, np.int64),) * 3)
     loss = pair_penalty(logits, none, [1.0, 1.0, 1.0])
     loss.backward()
     assert loss.item() == 0.0 and logits.grad.tolist() == [0.0, 0.0]
@@ -128,7 +130,7 @@ def test_the_same_seed_gives_the_same_head_and_the_converged_one_needs_none():
 
 def test_a_learning_rate_that_blows_up_is_told():
     rows = toy_rows(3)
-    huge = Rows(rows.encodings * 1e30, rows.relevant, rows.gender, rows.query)
+    huge = HeadInputs(rows.encodings * 1e30, rows.relevant, rows.gender, rows.query)
     with pytest.raises(TrainingStopped, match="expected a finite loss"):
         fit_heads(huge, np.array([[2.0, 2.0, 2.0]]), replace(PUBLISHED, learning_rate=1e9, epochs=3))
 
@@ -183,7 +185,7 @@ def test_rows_of_the_test_categories_have_no_part_in_the_choice_of_the_alphas():
     how, grid = replace(CONVERGED, epochs=20), alpha_grid((0.0, 2.0))
 
     def protocol(second):
-        rows = Rows(
+        rows = HeadInputs(
             np.vstack([one.encodings, second.encodings]),
             np.concatenate([one.relevant, second.relevant]),
             np.concatenate([one.gender, second.gender]),

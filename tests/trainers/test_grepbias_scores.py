@@ -13,7 +13,7 @@ from askew.trainers.grepbias.scores import (
     winners,
 )
 from askew.trainers.grepbias.tables import (
-    Result,
+    MethodLogits,
     accuracy_table,
     before_after_table,
     fractions_table,
@@ -110,7 +110,7 @@ def test_tables_show_ours_and_in_brackets_the_published():
         names, np.repeat(names, 4), query, np.tile([True, True, True, False], 7), np.tile(["M", "F", "N", "N"], 7)
     )
     rng = np.random.default_rng(0)
-    before, after = (Result(name, rng.normal(size=(2, 7, 28))) for name in ("one", "two"))
+    before, after = (MethodLogits(name, rng.normal(size=(2, 7, 28))) for name in ("one", "two"))
     shown = accuracy_table("2", before, groups)
     assert shown.rows[0][1].endswith("[0.957]") and shown.rows[0][-1].endswith("[0.679]")
     assert shown.rows[-1][0] == "mean" and shown.rows[-1][-1].endswith("[0.694]")

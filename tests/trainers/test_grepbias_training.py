@@ -11,20 +11,20 @@ import pytest
 
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
+from askew.app.train.grepbias import AdapterJob, train_adapter
 from askew.cli.train import train_app
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.corpora.grepbias import CATEGORIES, read_grepbias
 from askew.models.relevance import combine, encode_pairs, read_head
-from askew.stages.grepbias import AdapterJob, train_adapter
-from askew.trainers.common import Pace
+from askew.trainers.common import Schedule
 from askew.trainers.grepbias import transfer
-from askew.trainers.grepbias.finetune import FinetuneSettings, Texts, finetune, groups_for, logits_of
+from askew.trainers.grepbias.finetune import FinetuneSettings, FinetuneTexts, finetune, groups_for, logits_of
 from askew.trainers.grepbias.heads import CONVERGED
 
 COLUMNS = ["q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype"]
 TOPICS = ["job", "baby", "hair", "home", "fat", "love"]
 WORDS = [*TOPICS, "he", "she", "they", "likes", "the", "tax", "rain", "a", "about"]
-QUICK = Pace(epochs=2, batch_size=4, learning_rate=1e-3, warmup=0.0, save_every=0, seed=3)
+QUICK = Schedule(epochs=2, batch_size=4, learning_rate=1e-3, warmup=0.0, save_every=0, seed=3)
 
 
 def rows_of(first_query, count=5):
@@ -72,7 +72,7 @@ def tiny(tmp_path_factory, bert_tokenizer):
 
 
 def texts_of(data):
-    return Texts(data.query, tuple(data.texts(True)), data.relevant, data.gender, data.query_id)
+    return FinetuneTexts(data.query, tuple(data.texts(True)), data.relevant, data.gender, data.query_id)
 
 
 def test_rows_are_read_with_their_line_breaks_as_blanks(folder):

@@ -13,9 +13,9 @@ from askew.trainers.negatives import (
     NO_RELEVANT,
     NONE,
     PRESETS,
-    Judgements,
+    JudgedPairs,
     Lists,
-    Sampling,
+    NegativeSampling,
     groups_of,
     sample_negatives,
 )
@@ -29,7 +29,7 @@ def lists(**queries):
 
 def judged(*triples):
     rows = np.array(triples, np.int64).reshape(-1, 3)
-    return Judgements(rows[:, 0], rows[:, 1], rows[:, 2] > 0)
+    return JudgedPairs(rows[:, 0], rows[:, 1], rows[:, 2] > 0)
 
 
 def of(found, row):
@@ -48,21 +48,21 @@ def test_the_published_preset_is_twelve_of_twenty_from_the_first_thousand():
 
 def test_the_most_leaning_come_first_and_the_better_ranked_of_equals():
     # Leans by rank: 0, 3, 1, 2, 0, 3. The two of lean 3 are documents 1 (rank 2) and 5 (rank 6), then document 3.
-    found = sample_negatives(lists(q=[0, 1, 2, 3, 4, 5]), LEAN, judged(), Sampling(4, 0.75, 10))
+    found = sample_negatives(lists(q=[0, 1, 2, 3, 4, 5]), LEAN, judged(), NegativeSampling(4, 0.75, 10))
     docs, leaning = of(found, 0)
     assert set(docs[:3]) == {1, 3, 5} and leaning == [True, True, True, False]
     assert docs[3] in (0, 2, 4)
-    two = sample_negatives(lists(q=[5, 1, 3]), LEAN, judged(), Sampling(1, 1.0, 10))
+    two = sample_negatives(lists(q=[5, 1, 3]), LEAN, judged(), NegativeSampling(1, 1.0, 10))
     assert of(two, 0)[0] == [5]
 
 
 def test_only_the_first_documents_of_a_list_are_looked_at():
-    found = sample_negatives(lists(q=[0, 2, 4, 1]), LEAN, judged(), Sampling(2, 0.5, 3))
+    found = sample_negatives(lists(q=[0, 2, 4, 1]), LEAN, judged(), NegativeSampling(2, 0.5, 3))
     assert 1 not in found.doc and of(found, 0)[0][0] == 2
 
 
 def test_documents_that_lean_nowhere_are_never_counted_as_leaning():
-    found = sample_negatives(lists(q=[0, 4, 6, 7]), LEAN, judged(), Sampling(4, 0.75, 10))
+    found = sample_negatives(lists(q=[0, 4, 6, 7]), LEAN, judged(), NegativeSampling(4, 0.75, 10))
     docs, leaning = of(found, 0)
     assert sorted(docs) == [0, 4, 6, 7] and sum(leaning) == 1
     assert found.short == {FEW_LEANING: 1}
@@ -70,30 +70,30 @@ def test_documents_that_lean_nowhere_are_never_counted_as_leaning():
 
 def test_relevant_documents_are_never_negatives_and_by_default_no_judged_one_is():
     run, known = lists(q=[0, 1, 2, 3]), judged((0, 1, 1), (0, 3, 0))
-    strict = sample_negatives(run, LEAN, known, Sampling(4, 0.5, 10))
+    strict = sample_negatives(run, LEAN, known, NegativeSampling(4, 0.5, 10))
     assert sorted(strict.doc) == [0, 2]
-    loose = sample_negatives(run, LEAN, known, Sampling(4, 0.5, 10, exclude="relevant"))
+    loose = sample_negatives(run, LEAN, known, NegativeSampling(4, 0.5, 10, exclude="relevant"))
     assert sorted(loose.doc) == [0, 2, 3]
 
 
 def test_queries_with_too_few_documents_are_counted_by_reason():
-    found = sample_negatives(lists(a=[0, 1, 2], b=[1], c=[]), LEAN, judged((1, 1, 1)), Sampling(2, 0.5, 10))
+    found = sample_negatives(lists(a=[0, 1, 2], b=[1], c=[]), LEAN, judged((1, 1, 1)), NegativeSampling(2, 0.5, 10))
     assert found.short == {NONE: 2}
-    few = sample_negatives(lists(a=[0, 1], b=[0, 1, 2, 3]), LEAN, judged(), Sampling(3, 0.3, 10))
+    few = sample_negatives(lists(a=[0, 1], b=[0, 1, 2, 3]), LEAN, judged(), NegativeSampling(3, 0.3, 10))
     assert few.short == {FEW: 1}
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"share": 1.5}, {"depth": 0}, {"exclude": "some"}, {"seed": -1}])
 def test_a_wrong_setting_is_told(wrong):
     with pytest.raises(ConfigError, match="negatives: "):
-        Sampling(**wrong)
+        NegativeSampling(**wrong)
 
 
 def test_a_lean_that_is_no_number_is_refused():
     with pytest.raises(DataError, match="finite lean"):
-        sample_negatives(lists(q=[0]), np.array([np.nan]), judged(), Sampling())
+        sample_negatives(lists(q=[0]), np.array([np.nan]), judged(), NegativeSampling())
     with pytest.raises(DataError, match="has no lean"):
-        sample_negatives(lists(q=[5]), np.array([0.0]), judged(), Sampling())
+        sample_negatives(lists(q=[5]), np.array([0.0]), judged(), NegativeSampling())
 
 
 RUNS = st.lists(st.lists(st.integers(0, 29), max_size=25, unique=True), min_size=1, max_size=6)
@@ -109,7 +109,7 @@ def test_counts_are_exact_and_nothing_judged_or_repeated_is_drawn(run, lean, cou
         for doc in docs
         if data.draw(st.booleans())
     ]
-    how = Sampling(count, share, 20, seed=seed)
+    how = NegativeSampling(count, share, 20, seed=seed)
     given_lists = lists(**{f"q{i}": docs for i, docs in enumerate(run)})
     found = sample_negatives(given_lists, np.array(lean), judged(*known), how)
     for row, docs in enumerate(run):
@@ -130,7 +130,7 @@ def test_the_order_of_the_queries_makes_no_difference(run, lean, random):
     names = {f"q{i}": docs for i, docs in enumerate(run)}
     mixed = list(names.items())
     random.shuffle(mixed)
-    how = Sampling(5, 0.4, 20)
+    how = NegativeSampling(5, 0.4, 20)
     found = [sample_negatives(lists(**dict(order)), np.array(lean), judged(), how) for order in (names.items(), mixed)]
     for i, name in enumerate(names):
         j = [one for one, _ in mixed].index(name)
@@ -140,13 +140,15 @@ def test_the_order_of_the_queries_makes_no_difference(run, lean, random):
 def test_the_same_seed_draws_the_same_and_another_seed_draws_otherwise():
     run = lists(q=list(range(200)))
     nowhere = np.zeros(200)
-    first, again, other = (sample_negatives(run, nowhere, judged(), Sampling(20, 0, 200, seed=s)) for s in (1, 1, 2))
+    first, again, other = (
+        sample_negatives(run, nowhere, judged(), NegativeSampling(20, 0, 200, seed=s)) for s in (1, 1, 2)
+    )
     assert first.doc.tolist() == again.doc.tolist() != other.doc.tolist()
 
 
 def test_random_negatives_are_spread_over_the_whole_list():
     run = lists(**{f"q{i}": list(range(100)) for i in range(300)})
-    found = sample_negatives(run, np.zeros(100), judged(), Sampling(10, 0, 100))
+    found = sample_negatives(run, np.zeros(100), judged(), NegativeSampling(10, 0, 100))
     counts = np.bincount(found.doc, minlength=100)
     # 3,000 draws over 100 places: 30 each on average, with a spread of about 5.
     assert counts.min() > 8 and counts.max() < 56

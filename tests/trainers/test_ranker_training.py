@@ -7,9 +7,18 @@ import pytest
 from toy_encoder import make_encoder
 
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.trainers.common import Pace, TrainingStopped
+from askew.trainers.common import Schedule, TrainingStopped
 from askew.trainers.negatives import groups_of
-from askew.trainers.ranker import CrossEncoder, Examples, RankerSettings, Template, Texts, Tokens, fit, loss_of
+from askew.trainers.ranker import (
+    CrossEncoder,
+    Examples,
+    RankerSettings,
+    RankerTexts,
+    Template,
+    TokenTexts,
+    fit,
+    loss_of,
+)
 
 torch = pytest.importorskip("torch", reason="the extra 'train' is not installed")
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
@@ -24,7 +33,7 @@ def settings_for(tiny, **more):
     return RankerSettings(tiny, most_tokens=24, most_left_tokens=8, **more)
 
 
-PACE = Pace(epochs=1.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=1000, seed=1)
+PACE = Schedule(epochs=1.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=1000, seed=1)
 QUERIES = ["who wrote the book", "is the sky blue"] * 6
 DOCS = ["he wrote his book", "the sky is blue", "man cars run fast", "woman cars run", "w1 w2 w3", "her cars"]
 
@@ -34,7 +43,7 @@ def toy():
     relevant = np.arange(12), np.arange(12) % 2
     negatives = np.repeat(np.arange(12), 4), np.tile([2, 3, 4, 5], 12)
     lean = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
-    return Texts(QUERIES, DOCS, lean, np.array([1, 0, 1, 2, 0, 2])), groups_of(relevant, negatives, 12, each=2)
+    return RankerTexts(QUERIES, DOCS, lean, np.array([1, 0, 1, 2, 0, 2])), groups_of(relevant, negatives, 12, each=2)
 
 
 def scores_of(encoder, queries, docs):
@@ -70,7 +79,10 @@ def test_a_tokenizer_that_marks_no_second_text_is_refused():
 
 
 def test_joined_texts_have_a_mark_between_them():
-    first, second = Tokens(np.array([1, 2, 3]), np.array([0, 2, 3])), Tokens(np.array([7, 8]), np.array([0, 2, 2]))
+    first, second = (
+        TokenTexts(np.array([1, 2, 3]), np.array([0, 2, 3])),
+        TokenTexts(np.array([7, 8]), np.array([0, 2, 2])),
+    )
     made = first.joined(0, second, np.array([1, 0, 0]), np.array([0, 1, 0]))
     texts = [made.ids[a:b].tolist() for a, b in zip(made.offsets, made.offsets[1:], strict=False)]
     assert texts == [[3, 0, 7, 8], [1, 2, 0], [1, 2, 0, 7, 8]]
@@ -108,7 +120,7 @@ def test_what_is_not_there_does_not_count():
 @pytest.mark.parametrize("more", [{"loss": "bce"}, {"loss": "bias-aware"}])
 def test_a_trained_ranker_puts_the_answer_first_and_opens_elsewhere(tiny, tmp_path, more):
     texts, examples = toy()
-    pace = Pace(epochs=12.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=1000, seed=1)
+    pace = Schedule(epochs=12.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=1000, seed=1)
     encoder = fit(texts, examples, settings_for(tiny, **more), pace, tmp_path / "work", "cpu")
     right = scores_of(encoder, QUERIES[:2], DOCS[:2])
     wrong = scores_of(encoder, [QUERIES[0]] * 4, DOCS[2:])
@@ -130,7 +142,7 @@ def test_the_same_seed_trains_the_same_ranker(tiny, tmp_path):
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_end(tiny, tmp_path):
     texts, examples = toy()
-    pace = Pace(epochs=2.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=3, seed=1)
+    pace = Schedule(epochs=2.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=3, seed=1)
     whole = scores_of(fit(texts, examples, settings_for(tiny), pace, tmp_path / "whole", "cpu"), QUERIES[:6], DOCS)
 
     def stop(done, *_):
@@ -153,7 +165,7 @@ def test_a_checkpoint_of_another_architecture_is_refused(tiny, tmp_path):
 
 def test_a_loss_that_is_no_number_stops_the_training(tiny, tmp_path):
     texts, examples = toy()
-    spoiled = Texts(texts.left, texts.right, np.full(len(DOCS), np.nan), texts.group)
+    spoiled = RankerTexts(texts.left, texts.right, np.full(len(DOCS), np.nan), texts.group)
     with pytest.raises(TrainingStopped, match="expected a finite loss, found nan"):
         fit(spoiled, examples, settings_for(tiny, loss="bias-aware"), PACE, tmp_path / "work", "cpu")
 
@@ -180,7 +192,7 @@ def test_out_of_memory_says_which_batch_size_to_try(tiny, tmp_path, monkeypatch)
 
 def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(tiny, tmp_path, monkeypatch):
     texts, examples = toy()
-    pace = Pace(epochs=2.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=2, seed=1)
+    pace = Schedule(epochs=2.0, batch_size=4, learning_rate=5e-3, warmup=0.0, save_every=2, seed=1)
     plain, seen = loss_of, []
 
     def spoiled(*given):
@@ -193,7 +205,7 @@ def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(tiny, tmp_path,
 
 
 def test_examples_of_one_kind_or_none_are_refused(tiny, tmp_path):
-    texts = Texts(["sky"], ["blue"])
+    texts = RankerTexts(["sky"], ["blue"])
     nobody = Examples(np.zeros(0, int), np.zeros((0, 2), int), np.zeros((0, 2)), {"no negatives": 3})
     with pytest.raises(DataError, match="found none \\(3 queries with no negatives\\)"):
         fit(texts, nobody, settings_for(tiny), PACE, tmp_path, "cpu")
@@ -209,7 +221,7 @@ def test_examples_of_one_kind_or_none_are_refused(tiny, tmp_path):
 def test_a_loss_that_reads_what_is_not_there_is_refused(tiny, tmp_path, more, told):
     _, examples = toy()
     with pytest.raises(ConfigError, match=told):
-        fit(Texts(QUERIES, DOCS), examples, settings_for(tiny, **more), PACE, tmp_path, "cpu")
+        fit(RankerTexts(QUERIES, DOCS), examples, settings_for(tiny, **more), PACE, tmp_path, "cpu")
 
 
 @pytest.mark.parametrize("wrong", [{"loss": "best"}, {"margin": -1.0}, {"most_left_tokens": 999}])

@@ -6,14 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
-from askew.core.split import part_of
-from askew.corpora.queries import read_queries
-from askew.engine.manifest import Manifest, key_of
-from askew.engine.store import Store
-from askew.models.rewrite import Sizes
-from askew.publish.splits import SALT, normal
-from askew.stages.train_rewriter import (
+from askew.app.train.rewriter import (
     KEEP,
     SHARES,
     RewriterJob,
@@ -24,7 +17,14 @@ from askew.stages.train_rewriter import (
     train_rewriter,
     with_sessions,
 )
-from askew.trainers.common import Pace
+from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.core.split import part_of
+from askew.corpora.queries import read_queries
+from askew.engine.manifest import Manifest, key_of
+from askew.engine.store import Store
+from askew.models.rewrite import Sizes
+from askew.publish.splits import SALT, normal
+from askew.trainers.common import Schedule
 from askew.trainers.rewriter import RewriterSettings
 from askew.trainers.rewriting.words import Rewrites
 
@@ -170,7 +170,7 @@ def many_pairs(tmp_path, count=60):
 
 def small_job(**more):
     settings = RewriterSettings("acg", Sizes(16, 24, 8, 0.0, written=4, read=8, most_words=6))
-    return RewriterJob(settings, Pace(12.0, 8, 2e-2, 1, 0.0, 0.0, "constant", 0, 1), **more)
+    return RewriterJob(settings, Schedule(12.0, 8, 2e-2, 1, 0.0, 0.0, "constant", 0, 1), **more)
 
 
 def test_a_rewriter_is_trained_measured_and_written_with_its_card(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.models.rewrite import Sizes, load_rewriter
-from askew.trainers.common import Pace, TrainingStopped
+from askew.trainers.common import Schedule, TrainingStopped
 from askew.trainers.rewriter import PRESETS, RewriterSettings, fit_rewriter
 from askew.trainers.rewriting.scores import corpus_bleu
 from askew.trainers.rewriting.words import Rewrites, fit_words
@@ -18,7 +18,7 @@ pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 ORIGINALS = ["who wrote zanzibar", "is qwerty blue", "when did kalamazoo open", "fast red cars", "who is old"]
 TARGETS = ["zanzibar book author", "qwerty colour blue", "kalamazoo station open", "red cars", "who old person"]
 SIZES = Sizes(16, 32, 24, 0.0, written=20, read=100, most_words=10)
-PACE = Pace(60.0, 5, 1e-2, 1, 0.0, 0.0, "constant", 0, 1)
+PACE = Schedule(60.0, 5, 1e-2, 1, 0.0, 0.0, "constant", 0, 1)
 
 
 def pairs_of(originals=ORIGINALS, targets=TARGETS, before=None):
@@ -46,7 +46,7 @@ def test_copying_is_learned_for_words_never_seen(tmp_path):
     names = [f"name{i}" for i in range(40)]
     pairs = pairs_of([f"who wrote {name} please" for name in names], [f"author {name}" for name in names])
     sizes = Sizes(16, 32, 24, 0.0, written=2, read=4, most_words=6)  # no name can be written, or read
-    taught = fit_rewriter(pairs, RewriterSettings("acg", sizes), Pace(20.0, 8, 1e-2, 1, 0, 0, "constant", 0, 1),
+    taught = fit_rewriter(pairs, RewriterSettings("acg", sizes), Schedule(20.0, 8, 1e-2, 1, 0, 0, "constant", 0, 1),
                           tmp_path, device="cpu")  # fmt: skip
     assert taught.write(["who wrote xyzzy please"]) == [["author xyzzy"]]
 
@@ -71,7 +71,7 @@ def stop_at(step):
 
 def test_a_training_that_was_stopped_ends_with_the_same_weights(tmp_path):
     settings = RewriterSettings("acg", Sizes(8, 12, 10, 0.3, written=20, read=100, most_words=8))
-    pace = Pace(5.0, 2, 1e-2, 1, 0.0, 0.0, "constant", 4, 3)
+    pace = Schedule(5.0, 2, 1e-2, 1, 0.0, 0.0, "constant", 4, 3)
     how = {"device": "cpu", "dev": pairs_of(), "score": corpus_bleu}
     whole = weights_of(fit_rewriter(pairs_of(), settings, pace, tmp_path / "whole", **how))
     with pytest.raises(Stopped):
@@ -89,7 +89,7 @@ def test_the_best_epoch_is_kept(tmp_path):
         seen.append(list(written))
         return next(values)
 
-    pace = Pace(3.0, 5, 5e-2, 1, 0.0, 0.0, "constant", 0, 1)
+    pace = Schedule(3.0, 5, 5e-2, 1, 0.0, 0.0, "constant", 0, 1)
     taught = fit_rewriter(
         pairs_of(), RewriterSettings("acg", SIZES), pace, tmp_path, dev=pairs_of(), device="cpu", score=score
     )
@@ -99,7 +99,7 @@ def test_the_best_epoch_is_kept(tmp_path):
 
 
 def test_the_checkpoint_of_another_training_is_refused(tmp_path):
-    pace = Pace(2.0, 5, 1e-2, 1, 0.0, 0.0, "constant", 1, 1)
+    pace = Schedule(2.0, 5, 1e-2, 1, 0.0, 0.0, "constant", 1, 1)
     fit_rewriter(pairs_of(), RewriterSettings("acg", SIZES), pace, tmp_path, device="cpu")
     with pytest.raises(StoreError, match="expected a checkpoint with architecture"):
         fit_rewriter(pairs_of(), RewriterSettings("hred-qs", SIZES), pace, tmp_path, device="cpu")
@@ -108,7 +108,7 @@ def test_the_checkpoint_of_another_training_is_refused(tmp_path):
 
 
 def test_a_loss_that_is_no_number_stops_with_the_last_good_checkpoint(tmp_path):
-    pace = Pace(20.0, 5, 1e38, 1, 0.0, 0.0, "constant", 1, 1)
+    pace = Schedule(20.0, 5, 1e38, 1, 0.0, 0.0, "constant", 1, 1)
     with pytest.raises(TrainingStopped, match=r"expected a finite loss.*last good checkpoint: "):
         fit_words("acg", pairs_of(), SIZES, pace, tmp_path, device="cpu")
 

@@ -12,8 +12,8 @@ from askew.trainers.selector import (
     ORIGINAL,
     PRESETS,
     Chance,
-    Found,
     SelectorSettings,
+    TopDocuments,
     agreement,
     best_candidate,
     choose_threshold,
@@ -147,8 +147,8 @@ def test_a_feature_that_is_no_number_is_refused():
 
 
 def test_lists_are_compared_by_rank():
-    old = Found(np.array([[7, 8, 9, -1]] * 3), np.array([[4.0, 3.0, 2.0, 0.0]] * 3))
-    new = Found(
+    old = TopDocuments(np.array([[7, 8, 9, -1]] * 3), np.array([[4.0, 3.0, 2.0, 0.0]] * 3))
+    new = TopDocuments(
         np.array([[7, 9, 1, 2], [8, 3, 7, -1], [-1, -1, -1, -1]]),
         np.array([[8.0, 2.0, 1.0, 1.0], [5.0, 5.0, 1.0, 0.0], [0.0] * 4]),
     )

@@ -8,10 +8,8 @@ import polars as pl
 import pytest
 from toy_encoder import make_encoder
 
-from askew.cli.main import run as askew
-from askew.core.errors import ConfigError, DataError, StoreError
-from askew.stages.built_pairs import EFFECTIVENESS, LEAN, Built, Part, effects, labels_for, read_built
-from askew.stages.train_selector import (
+from askew.app.build.built_pairs import EFFECTIVENESS, LEAN, Built, QuerySubset, effects, labels_for, read_built
+from askew.app.train.selector import (
     CROSS_ENCODER,
     LEAN_AWARE,
     SelectorJob,
@@ -21,7 +19,9 @@ from askew.stages.train_selector import (
     train_selector,
     usual_choices,
 )
-from askew.trainers.common import Pace
+from askew.cli.main import run as askew
+from askew.core.errors import ConfigError, DataError, StoreError
+from askew.trainers.common import Schedule
 from askew.trainers.selector import NEGATIVE, NEITHER, ORIGINAL, POSITIVE, SelectorSettings, pair_tokens
 
 torch = pytest.importorskip("torch", reason="the extra 'train' is not installed")
@@ -55,7 +55,7 @@ def dataset(store):
 
 def job_for(tiny, **more):
     settings = SelectorSettings(model=tiny, text_tokens=12, passage_tokens=12, **more)
-    pace = Pace(epochs=1.0, batch_size=8, learning_rate=1e-3, warmup=0.0, save_every=1000, seed=3)
+    pace = Schedule(epochs=1.0, batch_size=8, learning_rate=1e-3, warmup=0.0, save_every=1000, seed=3)
     return SelectorJob(settings, pace, similar=tiny)
 
 
@@ -131,7 +131,7 @@ def test_what_choices_do_is_measured_query_by_query():
         "gain_ARaB(tf)@10": [0.3, 0.4, 0.2, -0.1],
     }  # fmt: skip
     found = toy(**columns)
-    part = Part.of(found, np.array(["test", "test"]), "test")
+    part = QuerySubset.of(found, np.array(["test", "test"]), "test")
     done = effects(found, part, np.array([0, 2]), 0.01)
     assert (done["RR@10"].old, done["RR@10"].new, done["RR@10"].improved, done["RR@10"].worsened) == (0.75, 0.75, 1, 1)
     # Without their signs the leans are 0.4 and 0.2 before, 0.1 and 0.0 after.
@@ -145,18 +145,18 @@ def test_what_choices_do_is_measured_query_by_query():
 
 
 def test_parts_number_their_queries_and_rows():
-    part = Part.of(toy(), np.array(["train", "test"]), "test")
+    part = QuerySubset.of(toy(), np.array(["train", "test"]), "test")
     assert part.queries.tolist() == [1] and part.rows.tolist() == [2, 3] and part.query.tolist() == [0, 0]
     assert part.best(np.array([1.0, 2.0])).tolist() == [3]
     with pytest.raises(DataError, match="the part 'dev', found none of 2"):
-        Part.of(toy(), np.array(["train", "test"]), "dev")
+        QuerySubset.of(toy(), np.array(["train", "test"]), "dev")
 
 
 def test_no_judgement_is_read_where_a_candidate_is_chosen(built):
     """Effectiveness of the test part is spoiled, and the choices stay as they are."""
     parts = built.parts()
     held = np.flatnonzero(parts[built.query] != "train")
-    test = Part.of(built, parts, "test")
+    test = QuerySubset.of(built, parts, "test")
     of_test = pl.Series(parts[built.query] == "test")
     names = [f"{side}_{EFFECTIVENESS}" for side in ("old", "new", "gain")]
     spoiled = built.table.with_columns(
@@ -187,7 +187,7 @@ def test_a_selector_is_trained_measured_and_written_down(model, store):
 
 def test_a_trained_selector_chooses_again_what_it_chose(model, built):
     parts = built.parts()
-    test = Part.of(built, parts, "test")
+    test = QuerySubset.of(built, parts, "test")
     for rule in (LEAN_AWARE, CROSS_ENCODER):
         chosen = choose(model.out, built, rule, "cpu")[test.queries]
         again = effects(built, test, chosen, 0.01)
@@ -246,7 +246,7 @@ def test_a_candidate_that_wins_in_training_is_scored_higher(tiny, tmp_path):
     query = np.repeat(np.arange(8), 2)
     texts = PairTexts(["who wrote"] * 8, ["the book", "fast cars"] * 8, query)
     settings = SelectorSettings(model=tiny, text_tokens=8)
-    pace = Pace(epochs=15.0, batch_size=8, learning_rate=5e-3, warmup=0.0, save_every=0, seed=1)
+    pace = Schedule(epochs=15.0, batch_size=8, learning_rate=5e-3, warmup=0.0, save_every=0, seed=1)
     encoder = on_pairs(texts, np.tile([POSITIVE, NEGATIVE], 8), settings, pace, tmp_path, "cpu")
     scores = score_candidates(encoder, texts, settings, np.arange(2))
     assert scores[0] > scores[1] + 0.2

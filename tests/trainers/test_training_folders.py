@@ -54,7 +54,7 @@ def test_facts_that_cannot_be_read_are_told(tmp_path, text):
 
 
 def test_means_over_questions_do_not_count_a_question_for_each_of_its_passages():
-    from askew.stages.train_generator import by_question
+    from askew.app.train.generator import by_question
 
     assert by_question(np.array([1.0, 3.0, 5.0]), ["Who is she?", "who is she", "cars"]).tolist() == [5.0, 2.0]
 
@@ -70,11 +70,11 @@ def test_the_scores_of_a_classifier_stand_below_each_other_beside_what_is_publis
 
 @given(st.text(max_size=20))
 def test_what_a_ranker_holds_out_a_selector_and_a_rewriter_hold_out_too(text):
+    from askew.app.build.built_pairs import SHARES as SELECTOR
+    from askew.app.train.ranker import _part
+    from askew.app.train.rewriter import SHARES as REWRITER
     from askew.core.split import part_of
     from askew.publish.splits import SALT, normal
-    from askew.stages.built_pairs import SHARES as SELECTOR
-    from askew.stages.train_ranker import _part
-    from askew.stages.train_rewriter import SHARES as REWRITER
 
     if _part(text) != "train":
         assert {part_of(normal(text), shares, SALT) for shares in (SELECTOR, REWRITER)} == {"test"}

@@ -13,16 +13,16 @@ pytest.importorskip("python_multipart", reason="the explorer needs the extra web
 import uvicorn
 from fastapi.testclient import TestClient
 
+from askew.app.explore.opening import Sources, build_demo, open_sources
+from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.writing import write_tables
 from askew.logs.planted import Planted
 from askew.logs.synthetic import SyntheticLog, write_log
-from askew.stages.explore.opening import Sources, build_demo, open_sources
-from askew.stages.logs.analyse import LogSettings, analyse_log
-from askew.stages.logs.writing import write_tables
 from askew.web.app import create_app
-from askew.web.settings import Limits, Settings
+from askew.web.settings import ServerLimits, Settings
 
 BASE = "http://127.0.0.1:8642"
-FREE = Limits(rate=1e6, burst=1_000_000)
+FREE = ServerLimits(rate=1e6, burst=1_000_000)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.app.explore.explorer import shortened
+from askew.app.explore.marks import Mark, Marker
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.mentions.count import MentionCounter
-from askew.stages.explore.explorer import shortened
-from askew.stages.explore.marks import Mark, Marker
 
 WORDS = [
     "she",

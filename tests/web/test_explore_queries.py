@@ -6,13 +6,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.explore.explorer import AGREEMENT, Explorer
+from askew.app.explore.known import words_of
+from askew.app.explore.opening import NO_INDEX, Sources, open_sources
+from askew.app.explore.warrant import WarrantRules
+from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError, DataError
 from askew.corpora.demo import demo_files
-from askew.stages.explore.explorer import AGREEMENT, Explorer
-from askew.stages.explore.known import words_of
-from askew.stages.explore.opening import NO_INDEX, Sources, open_sources
-from askew.stages.explore.warrant import Rules
-from askew.stages.measure import measure
 
 
 def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
@@ -143,7 +143,7 @@ def test_results_are_shown_by_a_measure_that_counts_words(explorer):
     ],
 )
 def test_a_reason_for_gender_in_a_query_is_found_by_a_named_rule(query, status, rules):
-    found = Rules().look(query)
+    found = WarrantRules().look(query)
     assert found.status == status
     assert {one.rule: one.words for one in found.reasons} == rules
 

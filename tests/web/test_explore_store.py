@@ -9,18 +9,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.explore.audit import audit
+from askew.app.explore.logs import read_log_report
+from askew.app.explore.opening import Sources, open_sources
+from askew.app.explore.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
+from askew.app.explore.plan import plan_of, step_of
+from askew.app.logs.page import report_page
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.corpora.demo import demo_files
 from askew.corpora.memory import run_in_memory
 from askew.corpora.runs import read_run
 from askew.engine.manifest import key_of
 from askew.engine.store import Store
-from askew.stages.explore.audit import audit
-from askew.stages.explore.logs import read_log_report
-from askew.stages.explore.opening import Sources, open_sources
-from askew.stages.explore.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
-from askew.stages.explore.plan import plan_of, step_of
-from askew.stages.logs.page import report_page
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from askew.stages.explore.opening import Sources
+from askew.app.explore.opening import Sources
 from askew.web.settings import Settings
 from conftest import FREE, running
 

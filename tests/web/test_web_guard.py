@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from askew.stages.explore import pairs
-from askew.stages.explore.opening import Sources, open_sources
+from askew.app.explore import pairs
+from askew.app.explore.opening import Sources, open_sources
 from askew.web.access import Access
 from askew.web.app import create_app
 from askew.web.guard import Guard
 from askew.web.limits import Rate
 from askew.web.replies import show_problem
-from askew.web.settings import Limits, Settings
+from askew.web.settings import ServerLimits, Settings
 from askew.web.work import Busy, Work
 
 TOKEN = "a-token-of-some-length"
@@ -26,7 +26,7 @@ def scope_of(path="/api/search", method="POST", **headers):
 
 
 def guard_of(app, **limits):
-    settings = Settings(limits=Limits(rate=1e6, burst=10**6, **limits))
+    settings = Settings(limits=ServerLimits(rate=1e6, burst=10**6, **limits))
     return Guard(app, settings, Access(None), Rate(1e6, 10**6), show_problem)
 
 
@@ -83,7 +83,7 @@ def test_who_has_no_token_hears_that_the_service_lives_and_no_more(service):
 
 
 def test_a_sender_that_does_not_go_on_is_not_waited_for():
-    app = create_app(Settings(limits=Limits(body_seconds=0.01)))
+    app = create_app(Settings(limits=ServerLimits(body_seconds=0.01)))
     sent = asyncio.run(asked(app, scope_of(**{"content-type": "application/json"}), never))
     assert sent[0]["status"] == 408 and json.loads(sent[1]["body"])["error"]["code"] == "too_slow"
 
@@ -140,7 +140,7 @@ def test_a_mistake_in_the_middle_of_an_answer_is_told_without_its_words(caplog):
 
 
 def test_an_upload_that_grows_too_large_on_the_way_is_refused(service):
-    client = service(limits=Limits(rate=1e6, burst=10**6, upload_bytes=2000))
+    client = service(limits=ServerLimits(rate=1e6, burst=10**6, upload_bytes=2000))
 
     def parts():
         yield b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.run"\r\n\r\n'

@@ -10,7 +10,7 @@ pytest.importorskip("mcp", reason="the tools for a language model need the extra
 
 from mcp import Client, StdioServerParameters
 
-from askew.stages.explore.opening import Sources
+from askew.app.explore.opening import Sources
 from askew.web.mcp_server import make_server
 
 MCP = "from askew.cli.main import main; main()"

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from askew.stages.explore.answers import Move
-from askew.stages.explore.marks import Mark
-from askew.stages.explore.opening import Sources
+from askew.app.explore.answers import Move
+from askew.app.explore.marks import Mark
+from askew.app.explore.opening import Sources
 from askew.web.markup import address, element, is_local
 from askew.web.pages.compare import moved
 from askew.web.pages.otherwise import sorted_candidates

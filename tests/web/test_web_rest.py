@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from askew.stages.explore.explorer import Explorer
+from askew.app.explore.explorer import Explorer
 from askew.web.guard import HEADERS
-from askew.web.settings import Limits
+from askew.web.settings import ServerLimits
 from askew.web.uploads import Uploads
 
 TOKEN = "a-token-of-some-length"
@@ -180,7 +180,7 @@ def test_a_page_elsewhere_cannot_post(client):
 
 
 def test_what_is_too_large_is_refused_by_its_header_and_by_what_comes(service):
-    client = service(limits=Limits(rate=1e6, burst=10**6, body_bytes=1000))
+    client = service(limits=ServerLimits(rate=1e6, burst=10**6, body_bytes=1000))
     reply = client.post("/api/search", content=b"x" * 1001)
     assert reply.status_code == 413 and error_of(reply)["code"] == "too_large"
 
@@ -194,7 +194,7 @@ def test_what_is_too_large_is_refused_by_its_header_and_by_what_comes(service):
 
 
 def test_too_many_requests_are_told_when_to_come_back_and_then_answered(service):
-    client = service(limits=Limits(rate=1.0, burst=3))
+    client = service(limits=ServerLimits(rate=1.0, burst=3))
     rate, now = client.app.state.site.rate, [0.0]
     rate._clock = lambda: now[0]
     codes = [client.get("/api/health").status_code for _ in range(4)]
@@ -248,7 +248,7 @@ def test_the_login_page_never_sends_anyone_elsewhere(service, place):
 
 
 def test_guessing_tokens_soon_has_to_wait(service):
-    client = service(token=TOKEN, limits=Limits(rate=0.001, burst=60))
+    client = service(token=TOKEN, limits=ServerLimits(rate=0.001, burst=60))
     codes = [client.post("/login", data={"token": f"guess {n}"}).status_code for n in range(10)]
     assert codes[0] == 401 and codes[-1] == 429
 
@@ -274,7 +274,7 @@ def test_the_log_has_no_words_of_a_query_no_token_and_no_unknown_address(service
 
 
 def test_a_store_that_cannot_be_asked_says_so(service, tmp_path):
-    from askew.stages.explore.opening import Sources
+    from askew.app.explore.opening import Sources
 
     client = service(sources=Sources(store=tmp_path))
     assert client.get("/api/health").json() == {"status": "ok", "collection": None}

@@ -11,9 +11,9 @@ import sys
 import pytest
 import uvicorn
 
+from askew.app.explore.opening import Sources
 from askew.cli.serve import serve_command
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.stages.explore.opening import Sources
 from askew.web.app import create_app
 from askew.web.server import _listen, _Server, serve
 from askew.web.settings import Settings

@@ -5,7 +5,7 @@ import re
 import polars as pl
 import pytest
 
-from askew.stages.explore.pairs import Wanted, open_pairs
+from askew.app.explore.pairs import Wanted, open_pairs
 from askew.web.pages.parts import gain_cell, outcome_beside
 from askew.web.pages.reference import base_of
 

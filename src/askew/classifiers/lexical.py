@@ -16,7 +16,6 @@ more gendered queries than a log does, so elsewhere "neutral" is right more ofte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,13 @@ from askew.classifiers.terms import TermCounter
 from askew.core.errors import ConfigError
 from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Floats, Ints
-from askew.plugins.asking import Classified
+from askew.core.shipped import DATA
+from askew.plugins.methods import Classified
 
 NEUTRAL = 0.05
 OTHERS = 0.03
 LABEL = "neutral"
-_NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
+_NAMES = DATA / "names" / "en.toml"
 
 
 class LexicalClassifier:

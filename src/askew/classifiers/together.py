@@ -9,7 +9,7 @@ import numpy as np
 
 from askew.classifiers.transformer import TransformerClassifier
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Classified, Classifier
+from askew.plugins.methods import Classified, ClassifierPlugin
 
 
 class MeanClassifier:
@@ -17,7 +17,7 @@ class MeanClassifier:
 
     name = "mean"
 
-    def __init__(self, members: Sequence[Classifier], abstain_below: float = 0.0) -> None:
+    def __init__(self, members: Sequence[ClassifierPlugin], abstain_below: float = 0.0) -> None:
         if len(members) < 2:
             raise ConfigError(f"{self.name}: expected two classifiers or more, found {len(members)}")
         self.labels = tuple(members[0].labels)

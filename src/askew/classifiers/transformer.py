@@ -12,7 +12,7 @@ from askew.classifiers.temperature import read_temperature, softmax
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats
 from askew.models import identify, load_classifier, locate
-from askew.plugins.asking import Classified
+from askew.plugins.methods import Classified
 
 
 class LogitsClassifier:

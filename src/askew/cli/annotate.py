@@ -11,7 +11,7 @@ from askew.cli import options as o
 from askew.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from askew.stages.annotate import Needs
+    from askew.app.scoring.annotate import Needs
 
 
 def command(
@@ -36,9 +36,9 @@ def command(
     nothing; after an interruption it goes on where it was. askew measure --store finds the counts by the content of
     the documents.
     """
+    from askew.app.scoring.annotate import annotate
     from askew.cli.render import Waiting, say, say_json
     from askew.engine.store import Store
-    from askew.stages.annotate import annotate
 
     needs = _needs(measures, preset, lexicon, tokens, overlap, o.split_fields(fields))
     counts: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ def _needs(
     measures: str | None, preset: str | None, lexicon: str | None, tokens: str | None, overlap: str | None,
     fields: tuple[str, ...],
 ) -> Needs:  # fmt: skip
-    from askew.stages.annotate import Annotate, Needs, needs_of
+    from askew.app.scoring.annotate import Annotate, Needs, needs_of
 
     one = {"lexicon": lexicon, "tokens": tokens, "overlap": overlap}
     given = {key: value for key, value in one.items() if value is not None}

@@ -12,7 +12,7 @@ import typer
 from askew.cli import options as o
 
 if TYPE_CHECKING:
-    from askew.stages.bench.results import BenchReport, Cell, Row
+    from askew.app.bench.results import BenchReport, Cell, Row
 
 Levers = Annotated[
     list[str] | None,
@@ -52,9 +52,9 @@ def bench_command(
     Levers: another ranker, the base reranked, queries asked otherwise, or runs of your own. Without --lever those that
     need nothing but askew. Example: askew bench demo --lever qld --lever reformulate:extract --out bench
     """
+    from askew.app.bench.bench import bench
     from askew.cli.render import Waiting, note, safe, say_json
     from askew.measures.borrowed import quiet_programs
-    from askew.stages.bench.bench import bench
 
     with quiet_programs(), Waiting("preparing") as progress:
         report = bench(
@@ -73,8 +73,8 @@ def bench_command(
 
 
 def _print_table(report: BenchReport, seconds: bool) -> None:
+    from askew.app.bench.page import labels_of, shown_name
     from askew.cli.render import print_tables
-    from askew.stages.bench.page import labels_of, shown_name
 
     columns = [
         (f"{label}\nn={report.rows[0].cells[name].n}", [_cell(row, name) for row in report.rows])
@@ -105,8 +105,8 @@ def _count(value: int | None) -> str:
 
 def _cell(row: Row, name: str) -> str:
     """The mean, the change with its interval, the corrected p, and the queries improved and worsened."""
+    from askew.app.bench.page import FRONT
     from askew.cli.render import number, p_value
-    from askew.stages.bench.page import FRONT
 
     cell = row.cells[name]
     mean = number(cell.mean) + (f" {FRONT}" if name in row.front else "")
@@ -126,7 +126,7 @@ def _change(cell: Cell) -> str:
 
 
 def _legend(report: BenchReport) -> list[str]:
-    from askew.stages.bench.page import marks_note
+    from askew.app.bench.page import marks_note
 
     said = (
         "In a cell: the mean; its change against the base with a 95% interval; p (null hypothesis: the mean gain is 0; "

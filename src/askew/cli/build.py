@@ -29,9 +29,9 @@ def plan_command(
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the steps of a recipe, what each reads, its key, and what is finished already. Nothing is run."""
+    from askew.app.build.recipe import prepare, read_recipe, with_settings
     from askew.cli.render import note, print_rows, say_json
     from askew.engine.store import Store
-    from askew.stages.recipe import prepare, read_recipe, with_settings
 
     held = Store(store)
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
@@ -56,10 +56,10 @@ def run_command(
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
+    from askew.app.build.recipe import prepare, read_recipe, with_settings
+    from askew.app.build.summary import summary_of
     from askew.cli.render import Waiting, note, say_json
     from askew.engine.store import Store
-    from askew.stages.build.summary import summary_of
-    from askew.stages.recipe import prepare, read_recipe, with_settings
 
     check_engine(engine, workers, address)
     held = Store(store)
@@ -162,10 +162,10 @@ def publish_command(
     settings: o.OwnSettings = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
+    from askew.app.build.recipe import prepare, read_recipe, with_settings
+    from askew.app.build.release import release
     from askew.cli.render import Waiting, note, safe, say, say_json
     from askew.engine.store import Store
-    from askew.stages.recipe import prepare, read_recipe, with_settings
-    from askew.stages.release import release
 
     held = Store(store)
     build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held)

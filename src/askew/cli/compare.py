@@ -14,8 +14,8 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Direction, split_measures
 
 if TYPE_CHECKING:
-    from askew.measures.catalogue import Asked
-    from askew.stages.compare import CompareReport
+    from askew.app.measure.compare import CompareReport
+    from askew.measures.catalogue import MeasureRequest
     from askew.statistics.significance import Paired
 
 _BEST_AT_ZERO = (
@@ -64,9 +64,9 @@ def command(
     A gain is positive where the new run is better: higher for effectiveness and neutrality, nearer to zero
     for lean. With --margin there is also a test that nothing is lost beyond it.
     """
+    from askew.app.measure.compare import compare
     from askew.cli.render import Waiting, note, say, say_json
     from askew.measures.borrowed import quiet_programs
-    from askew.stages.compare import compare
 
     o.one_form(as_json, as_tsv)
     with quiet_programs(), Waiting("counting words") as progress:
@@ -179,7 +179,7 @@ def _print_reach(report: CompareReport) -> None:
         say_wrapped("-: the measure has no bounds, so no loss can be ruled out")
 
 
-def _change(asked: Asked, relative: float | None) -> str:
+def _change(asked: MeasureRequest, relative: float | None) -> str:
     """Relative to a mean in which leans to both sides cancel, a change would say nothing."""
     return "-" if relative is None or asked.direction is Direction.ZERO else f"{100 * relative:+.1f}%"
 

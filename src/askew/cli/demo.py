@@ -23,14 +23,14 @@ def command(
     as_json: o.AsJson = False,
 ) -> None:
     """Run the recipe demo: reformulate the embedded queries, measure, choose, publish. Nothing to download."""
+    from askew.app.build.recipe import prepare, read_recipe
+    from askew.app.build.report import report_of
+    from askew.app.build.summary import summary_of
     from askew.cli import build as cli
     from askew.cli.render import Waiting, say, say_json
     from askew.corpora.demo import demo_files
     from askew.engine.store import Store
     from askew.publish.page.writing import check_out
-    from askew.stages.build.report import report_of
-    from askew.stages.build.summary import summary_of
-    from askew.stages.recipe import prepare, read_recipe
 
     files = demo_files()
     if copy is not None:
@@ -63,8 +63,8 @@ def command(
 
 def _dataset(build: Any, store: Any, outcomes: Any, folder: Path) -> Path:
     """The released dataset. One that is there already stays: the same build gives the same files."""
+    from askew.app.build.release import release
     from askew.publish.checking import verify
-    from askew.stages.release import release
 
     if not folder.exists():
         release(build, store, outcomes, folder)

@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError
 if TYPE_CHECKING:
     import polars as pl
 
-    from askew.stages.logs.analyse import LogReport
+    from askew.app.logs.analyse import LogReport
 
 _SITES_SHOWN = 4
 
@@ -58,9 +58,9 @@ def command(
 
     Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
     """
+    from askew.app.logs.analyse import LogSettings, analyse_log
+    from askew.app.logs.writing import check_out, check_review, write_review, write_tables
     from askew.cli.render import Waiting, note, say_json
-    from askew.stages.logs.analyse import LogSettings, analyse_log
-    from askew.stages.logs.writing import check_out, check_review, write_review, write_tables
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
@@ -73,7 +73,7 @@ def command(
     )  # fmt: skip
     with Waiting("reading the log") as progress:
         if demo:
-            from askew.stages.logs.demo import demo_report
+            from askew.app.logs.demo import demo_report
 
             report = demo_report(settings=settings, progress=progress)
         else:

@@ -118,7 +118,7 @@ def _of_kind(kind: str) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _recipes() -> list[dict[str, Any]]:
-    from askew.stages.recipe import read_recipe, shipped_recipes
+    from askew.app.build.recipe import read_recipe, shipped_recipes
 
     return [{"name": name, "about": read_recipe(name).sections.get("about", "-")} for name in shipped_recipes()]
 
@@ -255,13 +255,13 @@ def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
 
 
 def _show_recipe(name: str) -> dict[str, Any]:
-    from askew.stages.recipe import read_recipe
+    from askew.app.build.recipe import read_recipe
 
     return {"recipe": name, "sections": without_secret_values(read_recipe(name).sections)}
 
 
 def _recipe_lines(name: str) -> list[str]:
-    from askew.stages.recipe import recipe_text
+    from askew.app.build.recipe import recipe_text
 
     return [_SECRET_LINE.sub(_hidden_line, line) for line in recipe_text(name)[1].splitlines()]
 

@@ -110,14 +110,14 @@ def _root(
     pass
 
 
-class Stopped(KeyboardInterrupt):
+class Terminated(KeyboardInterrupt):
     """SIGTERM came: leave as with Ctrl-C, with another exit code."""
 
 
 def _stop(number: int, _: FrameType | None) -> None:
     # Some send it twice, to the process and to its group; the second must not cut short how the first ends.
     signal.signal(number, signal.SIG_IGN)
-    raise Stopped
+    raise Terminated
 
 
 def main() -> None:
@@ -141,7 +141,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except _CannotRead as error:
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort) as error:
-        stopped = isinstance(error, Stopped)
+        stopped = isinstance(error, Terminated)
         kept = "; what is finished is kept, the same command goes on from there" if arguments[:1] in _RESUMED else ""
         say(f"askew: {'stopped by SIGTERM' if stopped else 'interrupted'}{kept}", err=True)
         return 128 + (signal.SIGTERM if stopped else signal.SIGINT)

@@ -13,8 +13,8 @@ import typer
 from askew.cli import options as o
 
 if TYPE_CHECKING:
-    from askew.measures.catalogue import Asked
-    from askew.stages.measure import MeasureReport
+    from askew.app.measure.measure import MeasureReport
+    from askew.measures.catalogue import MeasureRequest
     from askew.statistics.intervals import Mean
 
 
@@ -46,9 +46,9 @@ def command(
 
     Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
     """
+    from askew.app.measure.measure import measure
     from askew.cli.render import Waiting, note
     from askew.measures.borrowed import quiet_programs
-    from askew.stages.measure import measure
 
     o.one_form(as_json, as_tsv)
     with quiet_programs(), Waiting("counting words") as progress:
@@ -143,7 +143,7 @@ def _print_per_query(report: MeasureReport) -> None:
         print_tables(run.name, "query", run.query_ids, columns)
 
 
-def say_what_changed(asked: Sequence[Asked], preset: str | None) -> None:
+def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> None:
     """Below a table: where a measure is not what its name alone would stand for. Those alike share a line."""
     alike: dict[str, list[str]] = {}
     for one in asked:
@@ -155,12 +155,12 @@ def say_what_changed(asked: Sequence[Asked], preset: str | None) -> None:
         say_wrapped(f"preset {preset} (askew show preset {preset})")
 
 
-def _changed(asked: Asked) -> str:
+def _changed(asked: MeasureRequest) -> str:
     changed = ", ".join(f"{key}={value}" for key, value in asked.unsaid.items())
     return "; ".join(filter(None, [changed, _positive(asked)]))
 
 
-def _positive(asked: Asked) -> str:
+def _positive(asked: MeasureRequest) -> str:
     """Which group a positive value leans to, of a lexicon whose groups nobody can know by heart."""
     from askew.core.measure import Direction
     from askew.measures.catalogue import is_shipped

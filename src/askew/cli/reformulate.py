@@ -28,9 +28,9 @@ def reformulate_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Write other ways to ask each query, by one method or many; say what was made, kept and dropped, and why."""
+    from askew.app.search.candidates import candidates_of, check_place, write_candidates
+    from askew.app.search.retrieve import queries_notes
     from askew.cli.render import Waiting, note, safe, say_json
-    from askew.stages.candidates import candidates_of, check_place, write_candidates
-    from askew.stages.retrieve import queries_notes
 
     check_place(out)
     note(queries_notes(queries))
@@ -77,10 +77,10 @@ def classify_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Say which group each query asks about, or none: counts, and where the file has labels, how many are right."""
+    from askew.app.search.candidates import check_place, write_candidates
+    from askew.app.search.classify import classify_queries
+    from askew.app.search.retrieve import queries_notes
     from askew.cli.render import note, print_rows, say_json
-    from askew.stages.candidates import check_place, write_candidates
-    from askew.stages.classify import classify_queries
-    from askew.stages.retrieve import queries_notes
 
     if out is not None:
         check_place(out)
@@ -106,8 +106,8 @@ def calibrate_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Choose the threshold of the semantic filter on labelled variations: the curve, its area, the chosen point."""
+    from askew.app.search.calibrate import calibrate_filter
     from askew.cli.render import print_rows, say_json
-    from askew.stages.calibrate import calibrate_filter
 
     found = calibrate_filter(labelled, similarity, rule, least, seed, o.read_settings(settings))
     if as_json:

@@ -20,12 +20,12 @@ def report_command(
     store: o.StorePath = o.DEFAULT_STORE, seed: o.Seed = 0, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
+    from askew.app.build.recipe import prepare, read_recipe, with_settings
+    from askew.app.build.report import report_of
     from askew.cli.render import Waiting, note, say, say_json
     from askew.engine.store import Store
     from askew.publish.page.pictures import check_formats
     from askew.publish.page.writing import check_out
-    from askew.stages.build.report import report_of
-    from askew.stages.recipe import prepare, read_recipe, with_settings
 
     formats = o.split_fields(figures)
     check_formats(formats)

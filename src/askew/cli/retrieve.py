@@ -24,8 +24,8 @@ def index_command(
     ] = False,
 ) -> None:
     """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
+    from askew.app.search.retrieve import index_documents
     from askew.cli.render import Waiting, safe
-    from askew.stages.retrieve import index_documents
 
     given = o.read_settings(settings) | ({"analyzer": analyzer} if analyzer is not None else {})
     with Waiting("indexing") as progress:
@@ -62,9 +62,9 @@ def search_command(
     settings: o.Settings = None,
 ) -> None:
     """Search every query and write a run. Equal scores stand in the order of the collection."""
+    from askew.app.search.compose import compose, make_ranker
+    from askew.app.search.retrieve import queries_notes, queries_of, search_queries
     from askew.cli.render import Waiting, note, safe
-    from askew.stages.rankers import compose, make_ranker
-    from askew.stages.retrieve import queries_notes, queries_of, search_queries
 
     options = {"k1": k1, "b": b, "mu": mu, "lengths": lengths, "threads": threads}
     given = {name: value for name, value in options.items() if value is not None} | o.read_settings(settings)

@@ -11,7 +11,7 @@ import typer
 from askew.core.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
-    from askew.stages.explore.opening import Sources
+    from askew.app.explore.opening import Sources
 
 StoreFolder = Annotated[
     Path | None, typer.Argument(help="The store of a build (askew run); without one, the embedded demo.")
@@ -40,11 +40,11 @@ def serve_command(
     """Serve the explorer at an address of this machine: ask, see how results lean, ask again. Also a REST service."""
     _need("askew serve", "fastapi", "uvicorn", "python_multipart")
     from askew.web.server import serve
-    from askew.web.settings import Limits, Settings
+    from askew.web.settings import ServerLimits, Settings
 
     if not 0 < rate <= 1e6:
         raise ConfigError(f"--rate: expected a number above 0, found {rate}")
-    limits = Limits(rate=rate, burst=max(1, round(3 * rate)))
+    limits = ServerLimits(rate=rate, burst=max(1, round(3 * rate)))
     settings = Settings(_sources(store, index, collection, recipe, logs, runs), host, port, _token(token_file), limits)
     serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
 
@@ -63,9 +63,9 @@ def _sources(
     store: Path | None, index: Path | None, collection: str | None, recipe: str, logs: Path | None = None,
     runs: Path | None = None,
 ) -> Sources:  # fmt: skip
+    from askew.app.explore.opening import Sources
     from askew.cli.render import note
     from askew.corpora.collection import open_collection
-    from askew.stages.explore.opening import Sources
 
     if collection is not None:
         note(open_collection(collection).notes("queries", "judgements"))

@@ -44,8 +44,8 @@ def classifier_command(
 
     The folder opens with askew classify QUERIES --classifier transformer --set model=FOLDER.
     """
+    from askew.app.train.classifier import CLASSES, ClassifierJob, train_classifier
     from askew.cli.render import Waiting, safe, say_json
-    from askew.stages.train_classifier import CLASSES, ClassifierJob, train_classifier
     from askew.trainers.classifier import PACE, ClassifierSettings
 
     given = o.read_settings(settings)
@@ -81,8 +81,8 @@ def adapter_command(
     training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
     batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
     """
+    from askew.app.train.grepbias import train_adapter
     from askew.cli.render import Waiting, safe, say_json
-    from askew.stages.grepbias import train_adapter
 
     if seeds < 1:
         raise ConfigError(f"--seeds: expected 1 or more, found {seeds}")
@@ -98,7 +98,7 @@ def adapter_command(
 
 
 def _adapter_job(method: str, seeds: tuple[int, ...], given: dict[str, Any]) -> Any:
-    from askew.stages.grepbias import AdapterJob
+    from askew.app.train.grepbias import AdapterJob
     from askew.trainers.common import with_settings
     from askew.trainers.grepbias.finetune import PACES, FinetuneSettings
     from askew.trainers.grepbias.heads import CONVERGED

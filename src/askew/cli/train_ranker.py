@@ -56,8 +56,9 @@ def negatives_command(
     """
     from dataclasses import replace
 
+    from askew.app.scoring.ranked import Counting
+    from askew.app.train.negatives import make_negatives
     from askew.cli.render import Waiting, note, safe, say_json
-    from askew.stages.negatives import Counting, make_negatives
 
     how = replace(_sampling(preset, count, share, depth, seed), exclude=exclude)
     with Waiting("counting") as progress:
@@ -101,10 +102,10 @@ def ranker_command(
     leaning negatives to lie further below; --adversary makes the encoder forget which group a document leans to.
     Then: askew rerank RUN --model OUT, and askew compare.
     """
+    from askew.app.scoring.ranked import Counting
+    from askew.app.train.held_out import HELD_OUT
+    from askew.app.train.ranker import RankerJob, train_ranker
     from askew.cli.render import Waiting, note, safe, say_json
-    from askew.stages.held_out import HELD_OUT
-    from askew.stages.negatives import Counting
-    from askew.stages.train_ranker import RankerJob, train_ranker
     from askew.trainers.ranker import PACE, RankerSettings
 
     own = {"loss": loss, "adversary": float(adversary), **({"model": model} if model else {})}
@@ -171,9 +172,9 @@ def selector_command(
     it, and both are compared with keeping the original, a random and the most similar candidate, and an oracle, on
     queries that nothing was learned from. Stopped, it goes on from its last checkpoint.
     """
+    from askew.app.train.held_out import HELD_OUT
+    from askew.app.train.selector import SelectorJob, train_selector
     from askew.cli.render import Waiting, safe, say_json
-    from askew.stages.held_out import HELD_OUT
-    from askew.stages.train_selector import SelectorJob, train_selector
     from askew.trainers.selector import PACE, PRESETS
 
     if preset not in PRESETS:
@@ -209,8 +210,8 @@ def _tell(measured: Any, margin: float) -> None:
 
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     """Each way to choose: what it changes, what the tests of effectiveness say, and every measure with its gain."""
+    from askew.app.build.built_pairs import EFFECTIVENESS, as_measured
     from askew.cli.render import p_value, print_tables
-    from askew.stages.built_pairs import EFFECTIVENESS, as_measured
 
     main = [one[EFFECTIVENESS] for one in choices.values()]
     columns = [
@@ -261,9 +262,9 @@ def rerank_command(
     device: Device = "auto",
 ) -> None:
     """Put the documents of a run in another order: by a cross-encoder, or by shares of groups as a baseline."""
+    from askew.app.scoring.ranked import Counting
+    from askew.app.search.rerank import rerank
     from askew.cli.render import Waiting, note, safe
-    from askew.stages.negatives import Counting
-    from askew.stages.rerank import rerank
 
     counting = Counting(lexicon=lexicon)
     with Waiting("reranking") as progress:

@@ -53,9 +53,9 @@ def generator_command(
     """
     from dataclasses import replace
 
+    from askew.app.train.generator import GeneratorJob, train_generator
     from askew.cli.render import Waiting, note, say, say_json
     from askew.corpora.collection import open_collection
-    from askew.stages.train_generator import GeneratorJob, train_generator
     from askew.trainers.generator import ADAPTER_PACE, PACE, PRESETS, GeneratorSettings
     from askew.trainers.rewriting.finetune import TextSettings, kind_of
 
@@ -116,8 +116,8 @@ def rewriter_command(
     """
     from dataclasses import replace
 
+    from askew.app.train.rewriter import BOX, RewriterJob, measured_table, train_rewriter
     from askew.cli.render import Waiting, say, say_json
-    from askew.stages.train_rewriter import BOX, RewriterJob, measured_table, train_rewriter
     from askew.trainers.rewriter import PRESETS
 
     if kind not in PRESETS:

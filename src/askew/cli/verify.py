@@ -19,8 +19,8 @@ def verify_command(
     With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is made again from
     its documents, where they are known; of all else the command is shown that makes it.
     """
+    from askew.app.build.verify import verify
     from askew.cli.render import say, say_json
-    from askew.stages.verify import verify
 
     found = verify(path, repair)
     if as_json:

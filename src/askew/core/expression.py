@@ -80,7 +80,7 @@ class Criterion:
     @classmethod
     def parse(cls, text: str) -> Criterion:
         """Read a criterion; ConfigError says what was expected, and at which character."""
-        return cls(text, tuple(_Parser(text).criterion()))
+        return cls(text, tuple(_CriteriaParser(text).criterion()))
 
     def met(self, refined: Floats, original: Floats) -> npt.NDArray[np.bool_]:
         """Where the criterion is met."""
@@ -131,7 +131,7 @@ def _combine(what: str, left: Any, right: Any) -> Any:
     return {"+": np.add, "-": np.subtract, "*": np.multiply}[what](left, right)
 
 
-class _Parser:
+class _CriteriaParser:
     """Recursive descent; each method emits steps and tells what they leave: a number or a truth value."""
 
     def __init__(self, text: str) -> None:

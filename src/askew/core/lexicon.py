@@ -15,8 +15,9 @@ from typing import Any
 
 from askew.core.errors import ConfigError, DataError, UnknownName, place
 from askew.core.fingerprint import fingerprint
+from askew.core.shipped import DATA
 
-_SHIPPED = Path(__file__).parent.parent / "data" / "lexicons"
+_SHIPPED = DATA / "lexicons"
 _GROUP_NAME = re.compile(r"\w+")
 _SHORT_GROUPS = {"f": "female", "m": "male"}
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent.parent / "data" / "demo"
+from askew.core.shipped import DATA
+
+_FOLDER = DATA / "demo"
 
 
 @dataclass(frozen=True)

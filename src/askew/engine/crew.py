@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from askew.core.errors import StageError, StoreError
 from askew.engine.executor import Shard
-from askew.engine.shard import Columns, Done, Job
+from askew.engine.shard import Columns, Done, StepJob
 from askew.engine.worker import Answer, Failure, pack_job
 
 # After so many workers have died of the same shard, the shard is to blame.
@@ -110,7 +110,7 @@ class Crew(ABC, Generic[H]):
         while self._hands:
             self.stop(self._hands.pop())
 
-    def run(self, job: Job, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
         """Each shard as it is done."""
         if not job.store.files.shared:
             raise StoreError(f"store {job.store.files.where}: only this process sees it; workers need one they can see")
@@ -130,7 +130,7 @@ class Crew(ABC, Generic[H]):
 class _Supervision(Generic[H]):
     """The run of one step."""
 
-    def __init__(self, crew: Crew[H], hands: list[H], job: Job, columns: Columns) -> None:
+    def __init__(self, crew: Crew[H], hands: list[H], job: StepJob, columns: Columns) -> None:
         self._crew, self._hands, self._columns = crew, hands, columns
         self._step, self._job = job.step, pack_job(job, crew.dumps)
         self._waiting: deque[Packed] = deque()

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from askew.engine.shard import Columns, Done, Job, run_shard
+from askew.engine.shard import Columns, Done, StepJob, run_shard
 from askew.plugins.kinds import Stage
 
 # The number of its first row, and its rows.
@@ -21,7 +21,7 @@ class Executor(Protocol):
     def restarts(self) -> int:
         """Workers lost so far."""
 
-    def run(self, job: Job, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
         """Each shard as it is done. ``columns`` are those of the parts that were there already, if any."""
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class InProcess:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def run(self, job: Job, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
         """Each shard in turn."""
         writer = job.store.writer(job.step, job.key)
         for start, rows in shards:

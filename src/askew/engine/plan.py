@@ -9,7 +9,7 @@ from typing import Any
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.engine.executor import Executor
-from askew.engine.run import SHARD_ROWS, FinishedStep, Maker, Outcome, Source, run_step, step_key
+from askew.engine.run import SHARD_ROWS, FinishedStep, Maker, Source, StepOutcome, run_step, step_key
 from askew.engine.store import Store
 from askew.plugins.kinds import Stage
 
@@ -63,7 +63,7 @@ class Plan:
         shard_rows: int = SHARD_ROWS,
         progress: Callable[[str, int], None] | None = None,
         executor: Executor | None = None,
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, StepOutcome]:
         """Run what is not finished. ``progress`` is told the step and how many of its rows are done."""
         if self.origin is not None:
             store.remember_plan({**self.origin, "steps": [list(one) for one in self.keys().items()]})

@@ -21,7 +21,7 @@ from askew.core.version import __version__
 from askew.engine.cut import Shards
 from askew.engine.executor import Executor, InProcess, Shard
 from askew.engine.manifest import Manifest, Part, key_of
-from askew.engine.shard import Columns, Done, Job, refuse_other_columns
+from askew.engine.shard import Columns, Done, StepJob, refuse_other_columns
 from askew.engine.store import StepWriter, Store
 from askew.plugins.kinds import Stage
 
@@ -59,7 +59,7 @@ class FinishedStep:
 
 
 @dataclass
-class Outcome:
+class StepOutcome:
     """What running a step came to. ``restarts`` counts the workers that were lost on the way."""
 
     manifest: Manifest
@@ -84,7 +84,7 @@ def run_step(
     progress: Progress | None = None,
     executor: Executor | None = None,
     maker: Maker | None = None,
-) -> Outcome:
+) -> StepOutcome:
     """Run a step, or go on where it was left, or do nothing when it is finished.
 
     With an ``executor`` and a ``maker``, a picklable function that builds the same stage elsewhere, the shards are run
@@ -93,7 +93,7 @@ def run_step(
     key = step_key(stage, source.key)
     finished = store.finished(step, key)
     if finished is not None:
-        return Outcome(finished, ran=False, parts_found=len(finished.parts))
+        return StepOutcome(finished, ran=False, parts_found=len(finished.parts))
     crew = executor if executor is not None and maker is not None else InProcess(stage)
     lost_before = crew.restarts
     with store.writing(step, key) as writer:
@@ -101,18 +101,18 @@ def run_step(
         meter = _Meter(progress, sum(part.stop - part.start for part in found))
         together = getattr(stage, "together", None)
         shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, meter.tell, together)
-        job = Job(step, key, source.key, store, maker)
+        job = StepJob(step, key, source.key, store, maker)
         columns, written = _collect(crew, job, stage, shards, writer, meter)
         parts = sorted([*found, *written], key=lambda part: part.start)
         _check_cover(parts, shards.total, step)
         settings = without_secret_values(dict(stage.settings()))
         manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
         writer.finish(manifest, _provenance())
-    return Outcome(manifest, True, len(written), len(found), restarts=crew.restarts - lost_before)
+    return StepOutcome(manifest, True, len(written), len(found), restarts=crew.restarts - lost_before)
 
 
 def _collect(
-    crew: Executor, job: Job, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
+    crew: Executor, job: StepJob, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
 ) -> tuple[Columns, list[Part]]:
     """Have the shards run; the columns that all parts have, and the parts as they were done."""
     columns, written = writer.columns, []

@@ -16,7 +16,7 @@ Columns = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Job:
+class StepJob:
     """A step to be worked on. ``maker`` builds its stage in another process; None where the step cannot leave."""
 
     step: str

@@ -28,7 +28,7 @@ class Damage:
 
 
 @dataclass
-class Checked:
+class StoreCheck:
     """What was read of a store, and what of it is damaged."""
 
     steps: int = 0
@@ -36,9 +36,9 @@ class Checked:
     damaged: list[Damage] = field(default_factory=list)
 
 
-def check_store(store: Store) -> Checked:
+def check_store(store: Store) -> StoreCheck:
     """Read every part of every step, finished or not."""
-    found = Checked()
+    found = StoreCheck()
     for folder in store.files.list():
         files = store.files.list(folder)
         parts = [name for name in files if is_part(name)]

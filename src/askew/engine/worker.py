@@ -15,7 +15,7 @@ from askew.core.address import without_secrets
 from askew.core.errors import AskewError, StageError
 from askew.core.version import __version__
 from askew.engine.run import step_key
-from askew.engine.shard import Columns, Done, Job, run_shard
+from askew.engine.shard import Columns, Done, StepJob, run_shard
 from askew.engine.store import StepWriter
 from askew.plugins.kinds import Stage
 
@@ -33,7 +33,7 @@ def thread_settings(threads: int) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Opened:
+class StageReady:
     """The stage is there, and shards may come."""
 
 
@@ -66,7 +66,7 @@ class Failure:
         return error
 
 
-Answer = Done | Opened | Failure
+Answer = Done | StageReady | Failure
 
 
 class Worker:
@@ -86,7 +86,7 @@ class Worker:
             self._held = where, _make(job, versions), job.store.writer(job.step, job.key)
         except (Exception, SystemExit) as error:
             return Failure.of(error, f"{where}: its stage could not be made in a worker")
-        return Opened()
+        return StageReady()
 
     def run(self, start: int, rows: Any, columns: Columns) -> Answer:
         """Run the stage on the rows, as ``pack`` gave them."""
@@ -100,7 +100,7 @@ class Worker:
             return Failure.of(error, f"{where}, rows {start} to {start + table.num_rows}")
 
 
-def _make(job: Job, versions: dict[str, str]) -> Stage:
+def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
         raise StageError(
             f"step {job.step!r}: expected the driver's {_listed(versions)} in a worker, found {_listed(VERSIONS)}; "
@@ -121,7 +121,7 @@ def _listed(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def pack_job(job: Job, dumps: Callable[[object], bytes]) -> bytes:
+def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
     """A job as it travels, with the versions that make its bytes."""
     try:
         return dumps((job, VERSIONS))

@@ -34,7 +34,7 @@ NOT_ASKED = "not of the kind asked for"
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabeledPairs:
     """Pairs with the label 1 where the candidate keeps the meaning; ``queries`` says which pairs belong together.
 
     ``left_out`` counts the pairs that were not taken, by reason.
@@ -52,7 +52,7 @@ class Labelled:
 
 def label_pairs(
     originals: Sequence[str], candidates: Sequence[str], labels: Sequence[int], queries: Sequence[str] | None = None,
-) -> Labelled:  # fmt: skip
+) -> LabeledPairs:  # fmt: skip
     """Pairs and labels checked and put together; without ``queries`` the same original is the same query.
 
     Candidates that only repeat the original are left out: they keep the meaning, yet labellers call them wrong
@@ -67,7 +67,7 @@ def label_pairs(
         raise DataError(f"expected the labels 0 and 1, found {wrong!r}")
     taken = [i for i in range(len(originals)) if tokens(originals[i]) != tokens(candidates[i])]
     left_out = Counter({SAME: len(originals) - len(taken)}) if len(taken) < len(originals) else Counter[str]()
-    return Labelled(
+    return LabeledPairs(
         tuple(originals[i] for i in taken), tuple(candidates[i] for i in taken),
         np.array([labels[i] for i in taken], np.int8), tuple(named[i] for i in taken), left_out,
     )  # fmt: skip
@@ -76,7 +76,7 @@ def label_pairs(
 def read_labelled(
     path: Path | str, query: str | None = None, candidate: str | None = None, label: str | None = None,
     only: Mapping[str, Collection[str]] | None = None,
-) -> Labelled:  # fmt: skip
+) -> LabeledPairs:  # fmt: skip
     """Labelled pairs of a CSV or TSV file with a header line; the columns are found by their names or named here.
 
     ``only`` names columns and the values that are taken, such as ``{"transformation_type": ["paraphrase"]}``.

@@ -24,12 +24,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.shipped import DATA
 
-DATA = Path(__file__).parent.parent / "data" / "logs"
+LOG_DATA = DATA / "logs"
 ALL, SEVERAL = "all", "several"
 MOST_GROUPS = 62
 MOST_WORDS = 64
@@ -55,7 +55,7 @@ def canonical(query: str) -> str:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class LogVocabulary:
     """Group terms and prepositions as canonical texts; a mask has one bit for each group, in order."""
 
     groups: tuple[str, ...]
@@ -78,7 +78,7 @@ class Vocabulary:
         return found if found or text in self.prepositions else None
 
 
-def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> Vocabulary:
+def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> LogVocabulary:
     """A lexicon, and the prepositions that may stand beside its terms (the published 16 unless others are given)."""
     if taken := [group for group in lexicon.groups if group in (ALL, SEVERAL)]:
         raise ConfigError(
@@ -99,13 +99,13 @@ def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None
             f"lexicon {lexicon.name!r}: expected at most {MOST_GROUPS} groups, found {len(lexicon.groups)}"
         )
     given = published_prepositions() if prepositions is None else prepositions
-    return Vocabulary(lexicon.group_names, masks, prefixes, frozenset(filter(None, map(canonical, given))))
+    return LogVocabulary(lexicon.group_names, masks, prefixes, frozenset(filter(None, map(canonical, given))))
 
 
 @lru_cache(maxsize=1)
 def published_prepositions() -> tuple[str, ...]:
     """The 16 prepositions of the paper."""
-    return load_lexicon(DATA / "gsqr2023-prepositions.toml").groups["preposition"]
+    return load_lexicon(LOG_DATA / "gsqr2023-prepositions.toml").groups["preposition"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Specialisation:
     group_terms: int = 0
 
 
-def specialisation(first: str, second: str, vocabulary: Vocabulary) -> Specialisation | None:
+def specialisation(first: str, second: str, vocabulary: LogVocabulary) -> Specialisation | None:
     """How the second query specialises the first, or None when it does not; a mask of 0 says: not for a group."""
     old, new = terms(first), terms(second)
     added = len(new) - len(old)
@@ -132,7 +132,7 @@ def specialisation(first: str, second: str, vocabulary: Vocabulary) -> Specialis
     return Specialisation(places[0], new[places[0] : places[0] + added]) if places else None
 
 
-def read_block(block: Sequence[str], vocabulary: Vocabulary) -> list[int] | None:
+def read_block(block: Sequence[str], vocabulary: LogVocabulary) -> list[int] | None:
     """The masks of the terms that make up a block (0 for a preposition), or None where it cannot be read as such."""
     if len(block) > MOST_WORDS:
         return None

@@ -20,7 +20,7 @@ import polars as pl
 
 from askew.core.errors import DataError, UnknownName
 from askew.core.shares import wilson
-from askew.logs.definition import DATA
+from askew.logs.definition import LOG_DATA
 from askew.logs.numbers import coin_p, spearman
 
 METHODS = ("pca", "pair")
@@ -32,16 +32,16 @@ Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class WordPairs:
     """Pairs of words that differ by group; the first words belong to the first group."""
 
     groups: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
 
 
-def load_pairs(path: Path | None = None) -> Pairs:
+def load_pairs(path: Path | None = None) -> WordPairs:
     """The published pairs for gender, or those of a TOML file with ``groups`` and ``pairs``."""
-    where = path or DATA / "gender-pairs.toml"
+    where = path or LOG_DATA / "gender-pairs.toml"
     try:
         data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
         groups = tuple(map(str, data["groups"]))
@@ -54,13 +54,13 @@ def load_pairs(path: Path | None = None) -> Pairs:
         raise DataError(
             f"pairs {where}: expected two groups and at least one pair, found {len(groups)} and {len(pairs)}"
         )
-    return Pairs((groups[0], groups[1]), pairs)
+    return WordPairs((groups[0], groups[1]), pairs)
 
 
 class Genderedness:
     """A direction among word vectors."""
 
-    def __init__(self, words: Sequence[str], vectors: Matrix, pairs: Pairs, method: str = "pca") -> None:
+    def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs, method: str = "pca") -> None:
         if method not in METHODS:
             raise UnknownName("direction", method, METHODS, "--direction")
         self.groups, self.method = pairs.groups, method

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from askew.compiled import compiled
 from askew.logs.columns import bytes_of, text_array
-from askew.logs.definition import Vocabulary
+from askew.logs.definition import LogVocabulary
 from askew.logs.scan import gather
 from askew.logs.termtable import TermTable, vocabulary_table
 from askew.logs.walk import FOR_GROUP, OTHER, SPECIALISING, find_searches, group_rows, match_pairs, mix, sort_times
@@ -33,7 +33,7 @@ class TopicsOf(Protocol):
 class Walk:
     """How a log is walked through: the terms, the gap in milliseconds that ends a session, what to collect."""
 
-    vocabulary: Vocabulary
+    vocabulary: LogVocabulary
     gap: int = DEFAULT_GAP
     topics: TopicsOf | None = None
     templates: bool = False
@@ -71,7 +71,7 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
     data, offsets = bytes_of(query)
     first, new = np.empty(len(order) + 1, np.int64), np.empty(len(order), np.bool_)
     searches, sessions = find_searches(order, starts, time, -1 if given else how.gap, data, offsets, first, new)
-    found = _Found(rows, query, order, first[: searches + 1], time)
+    found = _FoundPairs(rows, query, order, first[: searches + 1], time)
     found.match(new, data, offsets, table)
     owner = _owners(group_rows(user)) if given else _owners((order, starts))
     counts = Counter(
@@ -102,7 +102,7 @@ def _count(topics: pa.Array | None) -> Counter[str]:
     return Counter({row["values"]: row["counts"] for row in pc.value_counts(topics).to_pylist()})
 
 
-class _Found:
+class _FoundPairs:
     """The searches of some rows, and what each is to the one before it."""
 
     def __init__(self, rows: pa.Table, query: pa.Array, order: Any, first: Any, time: Any) -> None:
@@ -203,7 +203,7 @@ class _Found:
         values = pc.list_element(lists.take(pa.array(row[there])), 0)
         return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
-    def templates(self, data: Any, offsets: Any, vocabulary: Vocabulary) -> pa.Table:
+    def templates(self, data: Any, offsets: Any, vocabulary: LogVocabulary) -> pa.Table:
         """Template and keyphrase of each specialising reformulation, with the user who made it."""
         at = np.flatnonzero((self.kind == SPECIALISING) | (self.kind == FOR_GROUP))
         rows = self.order[self.first[at]]
@@ -222,7 +222,7 @@ class _Found:
         return self.rows["line"].combine_chunks().take(pa.array(rows))
 
 
-def split_keyphrases(blocks: pa.Array, vocabulary: Vocabulary) -> tuple[pa.Array, pa.Array, pa.Array]:
+def split_keyphrases(blocks: pa.Array, vocabulary: LogVocabulary) -> tuple[pa.Array, pa.Array, pa.Array]:
     """The prepositions before a keyphrase, it, and those after it; blanks stay with the prepositions."""
     words = "|".join(sorted((text.replace(".", r"\.") for text in vocabulary.prepositions), key=len, reverse=True))
     if not words:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from askew.logs.definition import DATA
+from askew.logs.definition import LOG_DATA
 from askew.logs.numbers import spearman
 from askew.logs.pages import KINDS
 from askew.logs.topics import OTHER, load_topics
@@ -144,7 +144,7 @@ def make_queries(planted: Planted) -> Queries:
 
 def _published() -> dict[str, tuple[float, float]]:
     """Rate and % recommended of each topic in the paper's Table 1."""
-    lines = (DATA / "gsqr_table1.csv").read_text(encoding="utf-8").splitlines()
+    lines = (LOG_DATA / "gsqr_table1.csv").read_text(encoding="utf-8").splitlines()
     rows = [line.split(",") for line in lines if not line.startswith(("#", "topic,"))]
     return {topic: (float(rate), float(recommended)) for topic, rate, recommended, _ in rows}
 

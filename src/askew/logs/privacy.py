@@ -14,7 +14,7 @@ import polars as pl
 
 from askew.core.errors import ConfigError
 from askew.core.lexicon import load_lexicon
-from askew.logs.definition import DATA, canonical
+from askew.logs.definition import LOG_DATA, canonical
 
 RARE, NAME, SPECULATION = "few users", "a person's name", "speculation about identity"
 LEAST_USERS = 5
@@ -83,12 +83,12 @@ def speculates(texts: pl.Series) -> pl.Series:
 @lru_cache(maxsize=1)
 def first_names() -> tuple[str, ...]:
     """First names that make a query one about a person."""
-    names = load_lexicon(DATA.parent / "names" / "en.toml")
+    names = load_lexicon(LOG_DATA.parent / "names" / "en.toml")
     return tuple(sorted({canonical(name) for listed in names.groups.values() for name in listed}))
 
 
 @lru_cache(maxsize=1)
 def speculation() -> tuple[str, ...]:
     """Phrases that make a query one about who a person is."""
-    data = tomllib.loads((DATA / "speculation-en.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads((LOG_DATA / "speculation-en.toml").read_text(encoding="utf-8"))
     return tuple(sorted({canonical(phrase) for phrase in data["phrases"]}))

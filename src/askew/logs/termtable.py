@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from askew.compiled import compiled
-from askew.logs.definition import Vocabulary
+from askew.logs.definition import LogVocabulary
 
 _OFFSET = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
@@ -37,7 +37,7 @@ class TermTable:
         return self.slots, self.texts, self.bounds, self.values, self.is_prefix, self.prefixes, self.longest
 
 
-def vocabulary_table(vocabulary: Vocabulary) -> TermTable:
+def vocabulary_table(vocabulary: LogVocabulary) -> TermTable:
     """Group terms with their masks, prepositions with 0."""
     values = {**dict.fromkeys(vocabulary.prepositions, 0), **vocabulary.masks}
     return build_table(values, vocabulary.prefixes)

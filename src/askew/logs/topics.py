@@ -21,7 +21,7 @@ import pyarrow as pa
 from askew.compiled import compiled
 from askew.core.errors import DataError
 from askew.logs.columns import bytes_of
-from askew.logs.definition import DATA, SEVERAL, canonical
+from askew.logs.definition import LOG_DATA, SEVERAL, canonical
 from askew.logs.numbers import Estimate, Z, ratio_of, share, spearman
 from askew.logs.termtable import build_table, find
 
@@ -57,7 +57,7 @@ class SeedWords:
 
 def load_topics(path: Path | None = None) -> SeedWords:
     """The shipped topics, or those of a TOML file with a table [topics] of lists of words."""
-    where = path or DATA / "topics-en.toml"
+    where = path or LOG_DATA / "topics-en.toml"
     try:
         data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
     except OSError as error:

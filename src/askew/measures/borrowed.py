@@ -18,7 +18,7 @@ import numpy as np
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.core.measure import LARGEST, Measure
 from askew.core.ranking import Floats, Rankings
-from askew.plugins.kinds import Judged, Parameter
+from askew.plugins.kinds import Judgements, Parameter
 
 # gdeval calls a higher grade a format error: its ERR is a probability only up to this one.
 _HIGHEST_OF_GDEVAL = 4
@@ -99,7 +99,7 @@ def _who_could(providers: list[Any]) -> str:
     return f"ir_measures needs a provider that is not installed: {names}"
 
 
-def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judged) -> Floats:
+def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judgements) -> Floats:
     """One value per query, by whichever provider of ir_measures computes the measure.
 
     Queries and documents go by their numbers: some providers write them to files and take only numbers back.
@@ -122,7 +122,7 @@ def _provider(own: Measure) -> str:
     return next((str(one.NAME) for one in there), "")
 
 
-def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judged) -> None:
+def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judgements) -> None:
     high = np.flatnonzero(judged.relevance > _HIGHEST_OF_GDEVAL)
     if len(high):
         row = int(np.searchsorted(judged.offsets, high[0], side="right")) - 1
@@ -192,7 +192,7 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
         os.close(before)
 
 
-def _qrels(own: Measure, rankings: Rankings, judged: Judged) -> dict[str, dict[str, int]]:
+def _qrels(own: Measure, rankings: Rankings, judged: Judgements) -> dict[str, dict[str, int]]:
     """Grades below zero as 0 for measures that weigh grades, and as -1 for those that have a level of relevance.
 
     Bpref and infAP take -1 as pooled but not judged, the others as not relevant. Lower grades alone can make the code

@@ -8,20 +8,20 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, cast
 
 from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
+from askew.core.shipped import DATA
 from askew.measures.borrowed import effectiveness_names
 from askew.measures.common import pick_groups
 from askew.measures.effectiveness import COLUMNAR, find_effectiveness
 from askew.plugins import registry
 from askew.plugins.kinds import MeasureFamily
 
-_PRESETS = Path(__file__).parent.parent / "data" / "presets.toml"
+_PRESETS = DATA / "presets.toml"
 ALIASES = {"LIWC": "LexiconShare"}
 # How a signature names a background run; what follows is the fingerprint of its content.
 _RUN = "run@"
@@ -57,7 +57,7 @@ def find_preset(name: str) -> Preset:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureRequest:
     """A measure as asked for, as it is computed, and by whom."""
 
     text: str
@@ -132,14 +132,14 @@ class Catalogue:
     lexicons: dict[str, Lexicon] = field(default_factory=dict)
     groups: Groups | None = None
 
-    def complete(self, texts: Iterable[str]) -> list[Asked]:
+    def complete(self, texts: Iterable[str]) -> list[MeasureRequest]:
         """Each measure with all its parameters."""
         asked = [self._complete(text) for text in texts]
         if not asked:
             raise ConfigError("no measure was asked for: give some with --measures, for instance 'RR@10 ARaB(tf)@10'")
         return asked
 
-    def _complete(self, text: str) -> Asked:
+    def _complete(self, text: str) -> MeasureRequest:
         measure = Measure.parse(text)
         family = find_family(measure.name)
         own = _named(measure, family)
@@ -149,7 +149,7 @@ class Catalogue:
         self._check(text, params, family)
         filled = {key: value for key, value in params.items() if value is not None}
         complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
-        return Asked(text, complete, family)
+        return MeasureRequest(text, complete, family)
 
     def _from_preset(self, family: MeasureFamily) -> dict[str, Value]:
         if self.preset is None:

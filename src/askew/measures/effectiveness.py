@@ -17,7 +17,7 @@ from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.ranking import ORDERS, Floats, Ints, Rankings
 from askew.measures.borrowed import check_computable, compute, effectiveness_names, ir_measures, own_parameters
 from askew.measures.common import DIGITS, READING, number, rounded, text
-from askew.plugins.kinds import Inputs, Judged, Parameter
+from askew.plugins.kinds import Inputs, Judgements, Parameter
 
 COLUMNAR = ("RR", "AP")
 UNJUDGED = ("error", "zero", "absent")
@@ -87,7 +87,7 @@ class Effectiveness:
         values = np.where(inputs.judgements.judged, values, unjudged)
         return rounded(measure, np.where(self._left_out(measure, rankings, inputs.judgements), np.nan, values))
 
-    def _left_out(self, measure: Measure, rankings: Rankings, judged: Judged) -> npt.NDArray[np.bool_]:
+    def _left_out(self, measure: Measure, rankings: Rankings, judged: Judgements) -> npt.NDArray[np.bool_]:
         """The judged queries that do not count: without a relevant document, or without an answer."""
         left_out = np.zeros(len(rankings), np.bool_)
         if text(measure, "unanswered") == "absent":
@@ -108,7 +108,7 @@ def own_part(measure: Measure) -> Measure:
     return measure.with_params({key: value for key, value in measure.params if key not in _SHARED})
 
 
-def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judged) -> None:
+def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judgements) -> None:
     without = np.flatnonzero(~judged.judged)
     if len(without):
         query = rankings.query_ids[int(without[0])].as_py()
@@ -118,7 +118,7 @@ def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judged) -> None
         )
 
 
-def columnar(measure: Measure, rankings: Rankings, judged: Judged) -> Floats:
+def columnar(measure: Measure, rankings: Rankings, judged: Judgements) -> Floats:
     """RR and AP over columns. Equal to trec_eval's, the order of addition included."""
     relevant = _Relevant(judged, int(number(measure, "rel")), rankings)
     values = np.zeros(len(rankings))
@@ -141,7 +141,7 @@ class _Relevant:
     # Up to so many relevant documents a query, comparing with each of them beats a binary search.
     FEW = 4
 
-    def __init__(self, judged: Judged, level: int, rankings: Rankings) -> None:
+    def __init__(self, judged: Judgements, level: int, rankings: Rankings) -> None:
         wanted = judged.relevance >= level
         rows = np.repeat(np.arange(len(judged.offsets) - 1), np.diff(judged.offsets))[wanted]
         docs = judged.docs[wanted]

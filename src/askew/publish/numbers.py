@@ -20,7 +20,7 @@ UNKNOWN = "not known"
 
 
 @dataclass(frozen=True)
-class Mean:
+class MeanChange:
     """The means of one measure over the pairs that have it."""
 
     n: int
@@ -35,10 +35,10 @@ def mean(values: pl.Series) -> float:
     return math.fsum(known) / len(known) if len(known) else math.nan
 
 
-def means(pairs: pl.DataFrame, measure: str) -> Mean:
+def means(pairs: pl.DataFrame, measure: str) -> MeanChange:
     """The means of a measure."""
     known = pairs.filter(pl.col(f"gain:{measure}").is_not_null())
-    return Mean(known.height, *(mean(known[f"{kind}:{measure}"]) for kind in ("old", "new", "gain")))
+    return MeanChange(known.height, *(mean(known[f"{kind}:{measure}"]) for kind in ("old", "new", "gain")))
 
 
 def original_means(pairs: pl.DataFrame, facts: Facts) -> dict[str, tuple[int, float]]:

@@ -95,7 +95,7 @@ def _compare(path: Path, number: int, data: Any, sums: Any) -> None:
         )
 
 
-class Guard:
+class BlockChecker:
     """Knows which blocks of a file in memory were compared, and compares the others when they are needed."""
 
     def __init__(self, path: Path, data: Any, known: Known) -> None:
@@ -140,7 +140,7 @@ class CheckedArray:
         flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if known["size"] else np.zeros(0, dtype)
         self.raw: Any = flat if width is None else flat.reshape(-1, width)
         self._row = flat.itemsize * (width or 1)
-        self._guard = Guard(path, memoryview(flat.view(np.uint8)), known)
+        self._guard = BlockChecker(path, memoryview(flat.view(np.uint8)), known)
 
     def check(self, starts: Any, stops: Any) -> None:
         """Compare the blocks of ranges of elements or rows."""

@@ -15,9 +15,9 @@ import pyarrow as pa
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.models import identify, load_model
-from askew.plugins.kinds import Ranker
+from askew.plugins.kinds import RankerPlugin
 from askew.rankers.common import check_k, one_word, query_texts, ranked
-from askew.rankers.disk import Texts, places_of, read_doc_ids, read_header
+from askew.rankers.disk import StoredTexts, places_of, read_doc_ids, read_header
 
 DEFAULT = "cross-encoder/ms-marco-MiniLM-L6-v2"
 
@@ -29,7 +29,7 @@ class CrossEncoderRanker:
     """
 
     def __init__(
-        self, first: Ranker, index: Path | str | None = None, texts: Mapping[str, str] | None = None,
+        self, first: RankerPlugin, index: Path | str | None = None, texts: Mapping[str, str] | None = None,
         model: str = DEFAULT, revision: str | None = None, depth: int = 100, batch_size: int = 32,
         device: str | None = None,
     ) -> None:  # fmt: skip
@@ -45,7 +45,7 @@ class CrossEncoderRanker:
             self._text_of: Callable[[int], str] = lambda doc: listed[doc]
         else:
             folder = Path(str(index))
-            kept = Texts(folder, read_header(folder)["documents"])
+            kept = StoredTexts(folder, read_header(folder)["documents"])
             places = places_of(first.doc_ids, read_doc_ids(folder), f"index {folder}")
             self._text_of = lambda doc: kept[int(places[doc])]
         self._model = load_model("cross", model, revision, device)

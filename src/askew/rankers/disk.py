@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.rankers.blocks import Guard, check_file, check_size, describe_file, is_lazy, remedy
+from askew.rankers.blocks import BlockChecker, check_file, check_size, describe_file, is_lazy, remedy
 
 FORMAT = 2
 _READ = (1, 2)
@@ -111,7 +111,7 @@ def read_header(folder: Path) -> dict[str, Any]:
 def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[str, Any]:
     """The header of an index of one kind, its files checked.
 
-    Large files named by ``lazily`` are not: who reads them compares the blocks (``CheckedArray``, ``Texts``).
+    Large files named by ``lazily`` are not: who reads them compares the blocks (``CheckedArray``, ``StoredTexts``).
     """
     header = read_header(folder)
     if header["kind"] != kind:
@@ -150,7 +150,7 @@ def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Tabl
         temporary.unlink(missing_ok=True)
 
 
-class Texts:
+class StoredTexts:
     """The texts of an index by document ordinal, read from disk as they are asked for and checked before."""
 
     def __init__(self, folder: Path | str, documents: int) -> None:
@@ -162,7 +162,7 @@ class Texts:
             check_file(path, known)
         try:
             self._file = pa.memory_map(str(path)).read_buffer()
-            self._guard = Guard(path, memoryview(self._file), known)
+            self._guard = BlockChecker(path, memoryview(self._file), known)
             self._check_footer()
             reader = pa.ipc.open_file(pa.BufferReader(self._file))
             self._batches = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
-from askew.plugins.kinds import Ranker
+from askew.plugins.kinds import RankerPlugin
 from askew.rankers.common import check_k, query_texts, ranked
 from askew.rankers.disk import places_of
 
@@ -25,7 +25,7 @@ class FusionRanker:
     """Fuses the first ``depth`` documents of each of its rankers."""
 
     def __init__(
-        self, rankers: Sequence[Ranker], method: str = "rrf", constant: float = 60.0, normalize: str = "minmax",
+        self, rankers: Sequence[RankerPlugin], method: str = "rrf", constant: float = 60.0, normalize: str = "minmax",
         weights: Sequence[float] | None = None, depth: int = 1000,
     ) -> None:  # fmt: skip
         if len(rankers) < 2:

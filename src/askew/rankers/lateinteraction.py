@@ -19,7 +19,7 @@ import pyarrow as pa
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
-from askew.plugins.kinds import Ranker
+from askew.plugins.kinds import RankerPlugin
 from askew.plugins.limits import Count, OneOf
 from askew.rankers.blocks import CheckedArray
 from askew.rankers.common import check_k, check_weights, one_word, query_texts, ranked
@@ -73,7 +73,7 @@ class LateInteractionRanker:
     """MaxSim over token vectors, exact; or a reranker of another ranker's first documents."""
 
     def __init__(
-        self, index: Path | str, first: Ranker | None = None, depth: Count = 1000, batch_size: Count = 32,
+        self, index: Path | str, first: RankerPlugin | None = None, depth: Count = 1000, batch_size: Count = 32,
         device: str | None = None,
     ) -> None:  # fmt: skip
         self.folder = Path(index)

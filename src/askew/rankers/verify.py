@@ -19,7 +19,7 @@ _DOCUMENTS = ("doc_ids.arrow", TEXTS)
 
 
 @dataclass
-class Checked:
+class IndexCheck:
     """What was read of an index; ``damaged`` holds a message for each file, by the folder that its header lies in."""
 
     kind: str = "unknown"
@@ -32,9 +32,9 @@ class Checked:
         return [line for lines in self.damaged.values() for line in lines]
 
 
-def check_index(folder: Path) -> Checked:
+def check_index(folder: Path) -> IndexCheck:
     """Compare every file of an index, and of the weights in it, with its checksums."""
-    found = Checked()
+    found = IndexCheck()
     for path in sorted(folder.rglob("header.json")):
         try:
             header = read_header(folder) if path.parent == folder else read_sealed(path, f"weights {path.parent}")

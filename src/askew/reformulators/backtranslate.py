@@ -12,7 +12,7 @@ from typing import Any
 from askew.core.errors import ConfigError
 from askew.models.find import identify
 from askew.models.generate import load_generator
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import clean
 
 NLLB = "facebook/nllb-200-distilled-600M"
@@ -46,7 +46,7 @@ class BackTranslateReformulator:
         models = [identify(self._there), identify(self._back)]
         return {"models": models, "languages": self._languages, "source": self._source, "beams": self._beams}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each language, where it differs from the query and from the others."""
         there = load_generator(self._there, "seq2seq", None, None, self._device)
         back = load_generator(self._back, "seq2seq", None, None, self._device)

@@ -15,7 +15,7 @@ import numpy as np
 
 from askew.core.errors import ConfigError
 from askew.models import MINILM, identify, load_model
-from askew.plugins.asking import Asked, Candidates, Passage
+from askew.plugins.methods import Candidates, Passage, QueryBatch
 from askew.reformulators.passages import NOTHING, add_expanded, one_line, positive
 
 
@@ -43,7 +43,7 @@ class BertQe:
             "overlap": self._overlap, "model": identify(self._model, self._revision),
         }  # fmt: skip
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """For each query its best chunks, each after the query."""
         if asked.passages is None:
             raise ConfigError("bertqe: expected passages of a first search with the queries, found none")

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.graphs import Clusters, Floats, first_split, louvain
 from askew.reformulators.passages import Bag, Reading, Weights, append_terms, best_first, positive
 
@@ -46,7 +46,7 @@ class DocCluster:
         """What the candidates depend on besides the queries."""
         return {"documents": self._documents, "words": self._words, "similarity": self._similarity}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then the words of its clusters, the cluster of the best passage first."""
         reading = Reading(asked, self.method, self._documents)
         return append_terms(asked, reading, lambda row: self._chosen([reading.tf_idf(b) for b in reading.bags(row)]))
@@ -77,7 +77,7 @@ class TermCluster:
         """What the candidates depend on besides the queries."""
         return {"documents": self._documents, "words": self._words, "weight": self._weight, "edges": self._edges}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then the neighbours of its words in the order of these."""
         reading = Reading(asked, self.method, self._documents)
         return append_terms(asked, reading, lambda row: self._chosen(reading, row))

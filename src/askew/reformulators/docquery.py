@@ -13,7 +13,7 @@ from typing import Any
 from askew.core.errors import ConfigError
 from askew.models.find import identify
 from askew.models.generate import Sampling, load_generator
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import Drawing, draw
 
 DEFAULT = "castorini/doc2query-t5-base-msmarco"
@@ -57,7 +57,7 @@ class DocQueryReformulator:
             "attempts": self._how.attempts, "seed": self._how.seed, "context": self._context,
         }  # fmt: skip
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """Distinct queries for each, in the order they were drawn."""
         writer = load_generator(self._model, "seq2seq", None, self._revision, self._device)
 
@@ -69,6 +69,6 @@ class DocQueryReformulator:
         return draw(asked, prompts, writer, self._sampling, self._how, self.method)
 
     @staticmethod
-    def _who(asked: Asked, row: int) -> str:
+    def _who(asked: QueryBatch, row: int) -> str:
         context = (asked.contexts or (None,) * len(asked))[row]
         return f"{context}: " if context else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from askew.core.errors import ConfigError
 from askew.models.generate import Generator, Sampling
-from askew.plugins.asking import Asked, Candidates, seed_for
+from askew.plugins.methods import Candidates, QueryBatch, seed_for
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _MOST_CHARACTERS = 300
@@ -37,7 +37,7 @@ class Drawing:
 
 
 def draw(
-    asked: Asked,
+    asked: QueryBatch,
     prompts: Callable[[int], Sequence[tuple[str, str | None]]],
     writer: Generator,
     sampling: Sampling,

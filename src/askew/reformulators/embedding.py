@@ -21,7 +21,7 @@ from askew.core.errors import ConfigError
 from askew.core.fingerprint import digest_file
 from askew.core.text import is_word_character
 from askew.core.text import word as words_of
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.passages import NOTHING, one_line, positive
 from askew.reformulators.vectors import SIMILARITIES, WordVectors, files_of, load_vectors
 
@@ -85,7 +85,7 @@ class Embedding:
     def _vectors(self) -> WordVectors:
         return load_vectors(self._path, self._words_path)
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query with the neighbours of its words."""
         queries = [_Query(text) for text in asked.texts]
         self._look_up(sorted({word for query in queries for word in query.expandable} - set(self._known)))

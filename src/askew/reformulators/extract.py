@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked, Candidates, CollectionStatistics, Passage
+from askew.plugins.methods import Candidates, CollectionStatistics, Passage, QueryBatch
 from askew.reformulators.lexical import question_rules
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\s+--+\s+|\n+")
@@ -53,7 +53,7 @@ class ExtractReformulator:
         """What the candidates depend on."""
         return {"count": self._count, "words": self._words, "passages": self._passages}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """Up to ``count`` candidates for each query, those of the first passages first."""
         if asked.statistics is None or asked.passages is None:
             raise ConfigError("extract: it reads the first passages of each query; give the documents")

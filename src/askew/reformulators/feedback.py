@@ -34,7 +34,7 @@ from askew.core.feedback import (
     to_length_one,
     to_sum_one,
 )
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.leaning import Leaning
 from askew.reformulators.passages import Bag, Reading, Weights, append_terms, best_first, positive
 
@@ -57,17 +57,17 @@ class _Weighted:
         """What the candidates depend on besides the queries."""
         return {"documents": self._documents, "terms": self._terms, "common": self._common}
 
-    def weighted(self, asked: Asked) -> list[Weights]:
+    def weighted(self, asked: QueryBatch) -> list[Weights]:
         """Each query as weighted terms: its own and those of its passages."""
         return self._weigh(self._read(asked))
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then its new terms by falling weight."""
         reading = self._read(asked)
         chosen = [{term: weight for term, weight in one.items() if weight > 0} for one in self._weigh(reading)]
         return append_terms(asked, reading, lambda row: best_first(chosen[row]))
 
-    def _read(self, asked: Asked) -> Reading:
+    def _read(self, asked: QueryBatch) -> Reading:
         return Reading(asked, self.method, self._documents)
 
     def _weigh(self, reading: Reading) -> list[Weights]:
@@ -91,7 +91,7 @@ class _Weighted:
         raise NotImplementedError
 
 
-class Rm3(_Weighted):
+class Rm3Reformulator(_Weighted):
     """Appends the best terms of the first passages, counted by the passages' scores (RM3)."""
 
     method = "rm3"
@@ -121,7 +121,7 @@ class Rm3(_Weighted):
         return _weighted_sum(own, self._original, model, 1 - self._original) if model else own
 
 
-class FairFeedback(Rm3):
+class FairFeedback(Rm3Reformulator):
     """Appends the best terms of the first passages, counted by score less how far each passage leans to a group.
 
     ``lambda_`` 0 is RM3; 1 leaves nothing to count by. ``groups`` are the groups compared, such as male-female; "auto"
@@ -148,7 +148,7 @@ class FairFeedback(Rm3):
             "groups": "-".join(self._leaning.groups), "tokens": self._tokens, "keep_group_terms": self._keep,
         }  # fmt: skip
 
-    def _read(self, asked: Asked) -> Reading:
+    def _read(self, asked: QueryBatch) -> Reading:
         return Reading(asked, self.method, self._documents, None if self._keep else self._leaning.names_group)
 
     def _counted(self, reading: Reading, row: int) -> list[float]:
@@ -157,7 +157,7 @@ class FairFeedback(Rm3):
         return [less_lean(score, lean, self._lambda) for score, lean in zip(scores, leans, strict=True)]
 
 
-class Rocchio(_Weighted):
+class RocchioReformulator(_Weighted):
     """Appends the best terms of the mean of the first passages (Rocchio)."""
 
     method = "rocchio"
@@ -193,7 +193,7 @@ class RelevanceFeedback:
         """What the candidates depend on besides the queries."""
         return {"documents": self._documents}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then the new top words in the order of the passages."""
         reading = Reading(asked, self.method, self._documents)
         tops = [[term for bag in reading.bags(row) for term in top_term(reading, bag)] for row in range(len(reading))]

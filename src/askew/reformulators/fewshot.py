@@ -8,7 +8,7 @@ from typing import Any
 from askew.core.errors import ConfigError
 from askew.models.find import identify
 from askew.models.generate import SMOLLM, Sampling, load_generator
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import Drawing, draw
 
 # Written for askew; short, so that a small model keeps them in mind.
@@ -45,7 +45,7 @@ class FewShotReformulator:
         model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
         return {"model": model, "passages": self._passages, **vars(self._sampling), **vars(self._how)}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """Distinct queries for each, in the order they were drawn."""
         writer = load_generator(self._model, "causal", None, self._revision, self._device)
 

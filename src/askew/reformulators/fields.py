@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked, Candidates, CollectionStatistics
+from askew.plugins.methods import Candidates, CollectionStatistics, QueryBatch
 from askew.reformulators.passages import Reading, Weights, add_expanded, append_terms, best_first, positive
 
 NOT_TELLING = "no expansion preferred"
@@ -39,11 +39,11 @@ class OnFields:
         """What the candidates depend on besides the queries."""
         return {"documents": self._documents, "words": self._words}
 
-    def weighted(self, asked: Asked) -> list[Weights]:
+    def weighted(self, asked: QueryBatch) -> list[Weights]:
         """The best terms of the first passages of each query with their weights."""
         return self._weigh(Reading(asked, self.method, self._documents))
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then its new words by falling weight."""
         reading = Reading(asked, self.method, self._documents)
         weights = self._weigh(reading)
@@ -75,7 +75,7 @@ class AdaptiveOnFields(OnFields):
         """What the candidates depend on besides the queries."""
         return {**super().settings(), "limit": self._limit}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The expanded query where expansion is preferred; the others are counted."""
         reading = Reading(asked, self.method, self._documents)
         weights, telling = self._weigh(reading), rarity(reading)

@@ -11,12 +11,13 @@ from typing import Any, TypeGuard
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.shipped import DATA
 from askew.core.text import word
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.stemmers.porter import stem
 
 Lookup = Callable[[str], list[str]]
-_SHIPPED = Path(__file__).parent.parent / "data" / "questions-en.toml"
+_SHIPPED = DATA / "questions-en.toml"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _stems(name: str) -> tuple[str, ...]:
     return tuple(stem(one) for one in word(name))
 
 
-def use_synonyms(asked: Asked, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
+def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
     """Candidates from the synonyms of the words (or of phrases of up to ``longest`` words) of each query."""
     found, known = Candidates(), dict[str, list[str]]()
 

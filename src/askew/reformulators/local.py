@@ -14,7 +14,7 @@ from askew.core.errors import ConfigError
 from askew.models.find import identify
 from askew.models.generate import QUERY_ADAPTER, SMOLLM, Sampling, find_adapter, load_generator
 from askew.models.prompts import from_passage, from_query
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import Drawing, draw
 
 MODES = ("passage", "query", "both")
@@ -50,7 +50,7 @@ class LocalReformulator:
         return {"mode": self._mode, "passages": self._passages, "model": model, "adapter": adapter,
                 **vars(self._sampling), **vars(self._how)}  # fmt: skip
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """Distinct queries for each, passages and the query itself in turn."""
         writer = load_generator(self._model, "causal", self._adapter, None, self._device)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from askew.core.errors import ConfigError
-from askew.plugins.asking import Asked, Candidates, CollectionStatistics, Passage
+from askew.plugins.methods import Candidates, CollectionStatistics, Passage, QueryBatch
 
 Weights = dict[str, float]
 NOTHING = "nothing found"
@@ -33,7 +33,7 @@ class Reading:
     """
 
     def __init__(
-        self, asked: Asked, method: str, documents: int, left_out: Callable[[str], bool] | None = None
+        self, asked: QueryBatch, method: str, documents: int, left_out: Callable[[str], bool] | None = None
     ) -> None:  # fmt: skip
         self.statistics, passages = needed(asked, method)
         self.passages = [found[:documents] for found in passages]
@@ -91,7 +91,7 @@ def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool
     return bag
 
 
-def needed(asked: Asked, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:
+def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:
     """The statistics and passages of a batch, or a clear line where they are not there."""
     if asked.statistics is None or asked.passages is None:
         missing = "passages of a first search" if asked.passages is None else "statistics of a collection"
@@ -99,7 +99,7 @@ def needed(asked: Asked, method: str) -> tuple[CollectionStatistics, Sequence[Se
     return asked.statistics, asked.passages
 
 
-def append_terms(asked: Asked, reading: Reading, best: Callable[[int], Iterable[str]]) -> Candidates:
+def append_terms(asked: QueryBatch, reading: Reading, best: Callable[[int], Iterable[str]]) -> Candidates:
     """One candidate for each query: its text, then the words of the terms that ``best`` gives for its row."""
     found = Candidates()
     for row, text in enumerate(asked.texts):

@@ -11,7 +11,7 @@ from typing import Any
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.text import word
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.lexical import question_rules
 
 _PART = re.compile(r"\w+(\|\w+)*\??")
@@ -42,7 +42,7 @@ class ReduceReformulator:
         """What the candidates depend on, the rules by their content."""
         return {"keep": sorted(self._keep), "rules": self._rules.hash, "shortest": self._shortest}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """Up to two candidates for each query: without its frame, and its content words alone."""
         found = Candidates()
         for row, text in enumerate(asked.texts):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError, place
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 
 _ID_NAMES = ("query_id", "qid", "q_id", "id", "_id")
 _TEXT_NAMES = ("reformulated_query", "reformulation", "variation", "text", "query")
@@ -43,7 +43,7 @@ class ReplayReformulator:
             raise DataError(f"replay {self._path}: cannot be read ({error.strerror})") from None
         return {"file": content, "where": self._where, "columns": list(self._columns)}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The candidates of each query in the order of the file."""
         if self._texts is None:
             self._texts = self._read()

@@ -7,7 +7,7 @@ from typing import Any
 from askew.core.errors import ConfigError
 from askew.models.find import identify
 from askew.models.rewrite import load_rewriter, read_about
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import clean
 
 
@@ -34,7 +34,7 @@ class RewriterReformulator:
         base = about.get("model") if about["kind"] == "causal" else None
         return {"model": identify(self._model), "base": base, "count": self._count, "beams": self._beams}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """Distinct texts for each, likeliest first."""
         found = Candidates()
         rewriter = load_rewriter(self._model, self._device)

@@ -16,7 +16,7 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.core.fingerprint import fingerprint
 from askew.core.text import word
-from askew.plugins.asking import Asked, Candidates, CollectionStatistics
+from askew.plugins.methods import Candidates, CollectionStatistics, QueryBatch
 from askew.reformulators.lexical import read_text
 
 # Longer words may have two mistakes.
@@ -44,7 +44,7 @@ class SpellingReformulator:
         """What the candidates depend on, the list of words by its content."""
         return {"shortest": self._shortest, "words": fingerprint(self._listed.words)}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each query with an unknown word that is near a known one."""
         found, statistics = Candidates(), asked.statistics
         if not len(asked):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from askew.core.text import word
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.stemmers import krovetz as krovetz_package
 from askew.reformulators.stemmers import lovins as lovins_rules
 from askew.reformulators.stemmers import paicehusk as paicehusk_rules
@@ -37,7 +37,7 @@ class StemReformulator:
         """The stemmer and its version, and that of how queries are cut into words."""
         return {"stemmer": self._name, "version": self._version, "words": _VERSION}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each query in which a stem differs from its word."""
         found = Candidates()
         # Queries share most of their words: each is stemmed once.

@@ -14,7 +14,7 @@ from typing import Any
 
 from askew.core.errors import ConfigError
 from askew.core.text import word
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.lexical import one_line
 from askew.reformulators.swaplexicon import Forms, SwapLexicon, key_of, load_swaps
 
@@ -50,7 +50,7 @@ class SwapReformulator:
         lexicon = self._rewriter.lexicon
         return {"mode": self._mode, "pairs": f"{lexicon.name}@{lexicon.hash}", "names": self._rewriter.names}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each mode that changes the query."""
         found = Candidates()
         modes = _MODES if self._mode == "all" else (self._mode,)

@@ -13,10 +13,11 @@ from typing import Any
 
 from askew.core.errors import DataError, UnknownName
 from askew.core.fingerprint import fingerprint
+from askew.core.shipped import DATA
 from askew.core.text import word
 from askew.reformulators.lexical import is_texts, read_toml
 
-_SHIPPED = Path(__file__).parent.parent / "data" / "swaps"
+_SHIPPED = DATA / "swaps"
 _ABOUT = ("name", "version", "language", "title", "source", "licence", "note")
 _PARTS = ("groups", "pairs", "keep", "one_way", "before_noun", "words", "agreement", "remove")
 # What a word becomes before a noun, and otherwise.

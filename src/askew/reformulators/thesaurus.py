@@ -13,7 +13,7 @@ from typing import Any
 from askew.core.errors import DataError, place
 from askew.core.fingerprint import fingerprint
 from askew.core.text import word
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.lexical import first_with_other_stems, is_texts, read_text, synonym_mode, use_synonyms
 
 Entries = dict[str, list[str]]
@@ -38,7 +38,7 @@ class ThesaurusReformulator:
         """What the candidates depend on, the file by its content."""
         return {"topn": self._topn, "mode": self._mode, "entries": fingerprint(self._entries)}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each query with a synonym (with ``each``: one for each synonym)."""
         return use_synonyms(asked, self._synonyms, self._mode, self._longest)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from askew.plugins.asking import Asked, Candidates
+from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.lexical import first_with_other_stems, question_rules, synonym_mode, use_synonyms
 from askew.reformulators.wordnet_files import WordNetFiles, find_wordnet
 
@@ -33,7 +33,7 @@ class WordNetReformulator:
         stop_words = question_rules().hash
         return {"topn": self._topn, "mode": self._mode, "wordnet": self._wordnet.digest, "stop_words": stop_words}
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each query with a synonym (with ``each``: one for each synonym)."""
         return use_synonyms(asked, self._synonyms, self._mode)
 

@@ -37,7 +37,7 @@ from askew.core.ranking import Floats
 from askew.selectors.pairs import (
     NO_EFFECTIVENESS,
     UNSCORED,
-    Pairs,
+    PairTable,
     best_rows,
     check_scored,
     make_pairs,
@@ -206,7 +206,7 @@ class Boxes:
         """The pairs with ``is_best`` (the best candidate of its query) and a column for each box."""
         return self.select_counted(scored, directions).table
 
-    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
         measure, *bias = find_columns(self.measures(), directions, self.name)
         if self._missing == "zero":

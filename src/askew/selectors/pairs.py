@@ -35,7 +35,7 @@ NO_EFFECTIVENESS = "no effectiveness for the query (no relevant document)"
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairTable:
     """Pairs as a table; ``query`` numbers the query of each row.
 
     ``dropped`` counts the variants left out, by reason; ``queries`` is the number of queries that came in. Every row
@@ -56,7 +56,7 @@ class Pairs:
         """The old, new or gain columns of some measures."""
         return [self.values(f"{prefix}_{measure}") for measure in measures]
 
-    def with_columns(self, **columns: Any) -> Pairs:
+    def with_columns(self, **columns: Any) -> PairTable:
         """The same pairs with more columns."""
         added = [pl.Series(name, values) for name, values in columns.items()]
         taken = [name for name in columns if name in self.table.columns]
@@ -73,7 +73,7 @@ def make_pairs(
     tolerance: float = 0.0,
     keep_same: bool = False,
     needed: Sequence[str] | None = None,
-) -> Pairs:
+) -> PairTable:
     """One row per variant that can be compared with its original.
 
     Left out and counted: variants in the original's words (blanks apart), those without a score, and all but the first
@@ -96,7 +96,7 @@ def make_pairs(
     table = variants.drop(list(directions))[kept].with_columns(
         originals.get_column("text").gather(query[kept]).alias("original_text"), *columns
     )
-    pairs = Pairs(table, query[kept], len(originals), dict(directions), _count(reasons))
+    pairs = PairTable(table, query[kept], len(originals), dict(directions), _count(reasons))
     gains = [[pairs.values(f"gain_{name}") for name in side] for side in (effectiveness, bias)]
     return pairs.with_columns(outcome=_outcomes(gains[0], gains[1], len(kept), tolerance))
 

@@ -16,7 +16,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.core.outcome import UNKNOWN_SIGN, check_tolerance, joint_signs
 from askew.core.ranking import Floats, Ints
-from askew.selectors.pairs import Pairs, best_rows, make_pairs
+from askew.selectors.pairs import PairTable, best_rows, make_pairs
 from askew.selectors.settings import find_columns, finite, one_measure, one_of
 
 
@@ -127,7 +127,7 @@ class Pareto:
         """The pairs with the column ``front``."""
         return self.select_counted(scored, directions).table
 
-    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
         pairs, effectiveness, bias = _two_gains(self, scored, directions, self._tolerance)
         front = pareto_front(pairs.query, effectiveness, bias)
@@ -166,7 +166,7 @@ class Epsilon:
         """The pairs with the column ``is_best``."""
         return self.select_counted(scored, directions).table
 
-    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
         pairs, effectiveness, bias = _two_gains(self, scored, directions, self._tolerance)
         # The original is a choice as well: it gains nothing and loses nothing, and is left only for less lean, or for
@@ -180,7 +180,7 @@ class Epsilon:
 
 def _two_gains(
     selector: Pareto | Epsilon, scored: pl.DataFrame, directions: Mapping[str, Direction], tolerance: float
-) -> tuple[Pairs, Floats, Floats]:
+) -> tuple[PairTable, Floats, Floats]:
     effectiveness, bias = find_columns(selector.measures(), directions, selector.name)
     pairs = make_pairs(scored, directions, (effectiveness,), (bias,), tolerance)
     return pairs, pairs.values(f"gain_{effectiveness}"), pairs.values(f"gain_{bias}")

@@ -48,7 +48,7 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.core.outcome import Signs, check_tolerance, signs
 from askew.core.ranking import Floats, Ints
-from askew.selectors.pairs import Pairs, best_rows, make_pairs
+from askew.selectors.pairs import PairTable, best_rows, make_pairs
 from askew.selectors.settings import find_columns, finite, measure_texts, one_of, parts, whole_numbers
 
 Flags = npt.NDArray[np.bool_]
@@ -170,7 +170,7 @@ class Refairmulate:
         """The pairs with the columns told above."""
         return self.select_counted(scored, directions).table
 
-    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
         effectiveness = find_columns(self._effectiveness, directions, "effectiveness")
         bias = find_columns(self._bias, directions, "bias")
@@ -178,7 +178,7 @@ class Refairmulate:
         pairs = make_pairs(scored, directions, effectiveness, bias, self._tolerance)
         return pairs.with_columns(**self._choose(pairs, effectiveness, bias))
 
-    def _choose(self, pairs: Pairs, effectiveness: Sequence[str], bias: Sequence[str]) -> dict[str, Any]:
+    def _choose(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> dict[str, Any]:
         group = group_of(self._effective(pairs, "old", effectiveness), self._unbiased(pairs, "old", bias))
         perfect = self._effective(pairs, "new", effectiveness) & self._unbiased(pairs, "new", bias)
         gains = pairs.values(f"gain_{effectiveness[0]}"), pairs.values(f"gain_{bias[0]}")
@@ -197,10 +197,10 @@ class Refairmulate:
             "optimal_score": pl.Series(np.where(best[1], score, np.nan)).fill_nan(None),
         }  # fmt: skip
 
-    def _effective(self, pairs: Pairs, when: str, measures: Sequence[str]) -> Flags:
+    def _effective(self, pairs: PairTable, when: str, measures: Sequence[str]) -> Flags:
         return all_met(pairs.each(when, measures), self._theta[0])
 
-    def _unbiased(self, pairs: Pairs, when: str, measures: Sequence[str]) -> Flags:
+    def _unbiased(self, pairs: PairTable, when: str, measures: Sequence[str]) -> Flags:
         return all_near_zero(pairs.each(when, measures), self._theta[1])
 
 

@@ -41,7 +41,7 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.core.outcome import Signs, check_tolerance, signs
 from askew.core.ranking import Floats, Ints
-from askew.selectors.pairs import Pairs, best_rows, make_pairs
+from askew.selectors.pairs import PairTable, best_rows, make_pairs
 from askew.selectors.refairmulate import (
     NEGATIVES,
     SUBSETS,
@@ -122,7 +122,7 @@ class RefairmulateRepo:
         """The pairs with the columns told above."""
         return self.select_counted(scored, directions).table
 
-    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> Pairs:
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
         effectiveness = find_columns(self._effectiveness, directions, "effectiveness")
         bias = find_columns(self._bias, directions, "bias")
@@ -135,7 +135,7 @@ class RefairmulateRepo:
         pairs = make_pairs(scored, directions, effectiveness, bias, self._tolerance)
         return pairs.with_columns(**self._choose(pairs, effectiveness, bias, valid_bias))
 
-    def _choose(self, pairs: Pairs, effectiveness: Sequence[str], bias: Sequence[str], valid_bias: Any) -> Any:
+    def _choose(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str], valid_bias: Any) -> Any:
         met, near = self._theta
         old = all_met(pairs.each("old", effectiveness), met), all_near_zero(pairs.each("old", bias), near)
         new = all_met(pairs.each("new", effectiveness), met), all_near_zero(pairs.each("new", bias), near)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from askew.plugins.asking import Classified, Classifier, Filter
+from askew.plugins.methods import Classified, ClassifierPlugin, FilterPlugin
 
 # A filter may drop what was made twice for a query; this is the one reason that depends on the other candidates.
 DUPLICATE = "duplicate"
@@ -38,9 +38,9 @@ TOY_TEXTS = (
 )  # fmt: skip
 
 
-def check_filter(kept_by: Filter, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
+def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
     """A filter answers for every pair, the same twice, and the same alone as in company but for duplicates."""
-    assert isinstance(kept_by, Filter), "it lacks an attribute: see askew.plugins.asking.Filter"
+    assert isinstance(kept_by, FilterPlugin), "it lacks an attribute: see askew.plugins.methods.Filter"
     assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name stands in a report"
     json.dumps(dict(kept_by.settings()), sort_keys=True)
     reasons = _answers(kept_by, pairs)
@@ -58,7 +58,7 @@ def check_filter(kept_by: Filter, pairs: Sequence[Triple] = TOY_PAIRS) -> list[s
     return reasons
 
 
-def _check_company(kept_by: Filter, pairs: Sequence[Triple], reasons: list[str | None]) -> None:
+def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list[str | None]) -> None:
     for row in {row for _, _, row in pairs}:
         own = [i for i, pair in enumerate(pairs) if pair[2] == row]
         alone = _answers(kept_by, [pairs[i] for i in own])
@@ -68,16 +68,18 @@ def _check_company(kept_by: Filter, pairs: Sequence[Triple], reasons: list[str |
             assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates must not matter but as duplicates"
 
 
-def _answers(kept_by: Filter, pairs: Sequence[Triple]) -> list[str | None]:
+def _answers(kept_by: FilterPlugin, pairs: Sequence[Triple]) -> list[str | None]:
     return kept_by.check([p[0] for p in pairs], [p[1] for p in pairs], [p[2] for p in pairs])
 
 
-def check_classifier(classifier: Classifier, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4) -> Classified:
+def check_classifier(
+    classifier: ClassifierPlugin, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4
+) -> Classified:
     """A classifier gives every text probabilities that sum to one, the same twice, and the same alone as in company.
 
     ``tolerance`` allows for the last digits of a model, which change with the size of a batch.
     """
-    assert isinstance(classifier, Classifier), "it lacks an attribute: see askew.plugins.asking.Classifier"
+    assert isinstance(classifier, ClassifierPlugin), "it lacks an attribute: see askew.plugins.methods.Classifier"
     assert len(set(classifier.labels)) == len(classifier.labels), "a label is one label"
     assert all(label and label == label.strip() for label in classifier.labels), "a label is not blank"
     json.dumps(dict(classifier.settings()), sort_keys=True)

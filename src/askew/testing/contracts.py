@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure
 from askew.core.ranking import Hits
 from askew.measures.catalogue import Catalogue
-from askew.plugins.asking import Asked, Candidates, Passage, Reformulator
-from askew.plugins.kinds import MeasureFamily, Ranker, Stage
-from askew.stages.measure import measure
+from askew.plugins.kinds import MeasureFamily, RankerPlugin, Stage
+from askew.plugins.methods import Candidates, Passage, QueryBatch, ReformulatorPlugin
 
 TOY_DOCS = {
     "d1": "He said that he would bring his brother.",
@@ -77,9 +77,9 @@ def toy_documents() -> pa.Table:
 TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz", "mother and sister", "naïve façade"]
 
 
-def check_ranker(ranker: Ranker, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
+def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
     """A ranker answers every text, in order, the same way alone as in company, and never more than it was asked."""
-    assert isinstance(ranker, Ranker), "the ranker lacks an attribute: see askew.plugins.kinds.Ranker"
+    assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.Ranker"
     assert re.fullmatch(r"\S+", ranker.id), "the id stands in one column of a run"
     documents = len(ranker.doc_ids)
     assert len(set(ranker.doc_ids.to_pylist())) == documents, "a document id is one document"
@@ -127,7 +127,7 @@ def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: 
         assert (gaps.min(axis=1)[moved] < 1e-4).all(), why
 
 
-def toy_asked() -> Asked:
+def toy_asked() -> QueryBatch:
     """Queries with passages and statistics, as the stage hands them to a reformulator."""
     from askew.testing.toys import ToyStatistics
 
@@ -136,15 +136,19 @@ def toy_asked() -> Asked:
         tuple(Passage(doc_id, TOY_PASSAGES[doc_id], 5.0 - i) for i, doc_id in enumerate(ids))
         for ids in (("p1", "p2", "p3"), ("p4", "p5", "p3"), (), ("p2", "p1"), ("p5",))
     )
-    return Asked(tuple(f"q{i}" for i in range(len(texts))), texts, passages, ToyStatistics(list(TOY_PASSAGES.values())))
+    return QueryBatch(
+        tuple(f"q{i}" for i in range(len(texts))), texts, passages, ToyStatistics(list(TOY_PASSAGES.values()))
+    )
 
 
-def check_reformulator(reformulator: Reformulator, asked: Asked | None = None, batches: bool = True) -> Candidates:
+def check_reformulator(
+    reformulator: ReformulatorPlugin, asked: QueryBatch | None = None, batches: bool = True
+) -> Candidates:
     """A reformulator gives the same candidates twice, for known queries only, and never one that is blank.
 
     With ``batches`` a query must get the same candidates alone as in company.
     """
-    assert isinstance(reformulator, Reformulator), "it lacks an attribute: see askew.plugins.asking.Reformulator"
+    assert isinstance(reformulator, ReformulatorPlugin), "it lacks an attribute: see askew.plugins.methods.Reformulator"
     assert reformulator.reads <= {"passages", "statistics"}, "what it reads must be passages or statistics"
     json.dumps(dict(reformulator.settings()), sort_keys=True)
     asked = asked or toy_asked()
@@ -161,13 +165,13 @@ def check_reformulator(reformulator: Reformulator, asked: Asked | None = None, b
             alone = reformulator.reformulate(_only(asked, row))
             together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
             assert alone.texts == together, f"query {row} must get the same candidates alone as in company"
-    assert len(reformulator.reformulate(Asked((), (), (), asked.statistics))) == 0, "no query, no candidate"
+    assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, "no query, no candidate"
     return found
 
 
-def _only(asked: Asked, row: int) -> Asked:
+def _only(asked: QueryBatch, row: int) -> QueryBatch:
     passages = None if asked.passages is None else (asked.passages[row],)
-    return Asked((asked.query_ids[row],), (asked.texts[row],), passages, asked.statistics)
+    return QueryBatch((asked.query_ids[row],), (asked.texts[row],), passages, asked.statistics)
 
 
 TOY_PASSAGES = {

@@ -24,7 +24,7 @@ _STEERS = re.compile(r"[&\\`*_{}\[\]<>#!|~]")
 
 
 @dataclass(frozen=True)
-class Table:
+class CardTable:
     """A table of the card; the cells of the first column are names, the others are values."""
 
     title: str
@@ -49,7 +49,7 @@ class Card:
     settings: Mapping[str, Any]
     device: str
     measured: Mapping[str, Any]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[CardTable, ...] = ()
     limits: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -66,7 +66,9 @@ def write_card(folder: Path, card: Card) -> None:
 def _public(card: Card) -> Card:
     paths = local_paths(asdict(card))
     tables = tuple(
-        Table(public(one.title, paths), tuple(public(one.columns, paths)), tuple(map(tuple, public(one.rows, paths))))
+        CardTable(
+            public(one.title, paths), tuple(public(one.columns, paths)), tuple(map(tuple, public(one.rows, paths)))
+        )
         for one in card.tables
     )
     return replace(
@@ -177,7 +179,7 @@ def _pairs(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{plain(name)} {plain(value)}" for name, value in facts.items())
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: CardTable) -> list[str]:
     rows: list[Sequence[Any]] = [table.columns, ["---"] * len(table.columns), *table.rows]
     return ["| " + " | ".join("---" if cell == "---" else plain(shown(cell)) for cell in row) + " |" for row in rows]
 

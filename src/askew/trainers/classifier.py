@@ -20,18 +20,19 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import load_lexicon
+from askew.core.shipped import DATA
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need, no_bars
 from askew.models.relevance import room
-from askew.trainers.common import Pace, Progress, remembered, run, seed_all
+from askew.trainers.common import Progress, Schedule, remembered, run, seed_all
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
+NAMES = DATA / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
 _EDGE = "\u2063"  # invisible, and no part of a word
-PACE = Pace(epochs=5.0, batch_size=32, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, save_every=200)
+PACE = Schedule(epochs=5.0, batch_size=32, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, save_every=200)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class ClassifierSettings:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabeledTexts:
     """Texts and the place of the class of each in ``classes``."""
 
     texts: tuple[str, ...]
@@ -80,9 +81,9 @@ class Labelled:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> Labelled:
+    def take(self, rows: npt.NDArray[np.bool_]) -> LabeledTexts:
         """Some of the texts."""
-        return Labelled(tuple(self.texts[i] for i in np.flatnonzero(rows)), self.labels[rows], self.classes)
+        return LabeledTexts(tuple(self.texts[i] for i in np.flatnonzero(rows)), self.labels[rows], self.classes)
 
 
 def normalised(text: str) -> str:
@@ -90,7 +91,7 @@ def normalised(text: str) -> str:
     return " ".join(_WORD.findall(text.lower())) or text
 
 
-def stratified_folds(data: Labelled, folds: int, seed: int) -> Ints:
+def stratified_folds(data: LabeledTexts, folds: int, seed: int) -> Ints:
     """The fold of each text: every class spread evenly, texts that are the same but for punctuation together."""
     first: dict[str, int] = {}
     group = np.array([first.setdefault(normalised(text), len(first)) for text in data.texts], np.int64)
@@ -108,7 +109,7 @@ def stratified_folds(data: Labelled, folds: int, seed: int) -> Ints:
     return np.asarray(fold_of[group])
 
 
-def contradictions(data: Labelled) -> int:
+def contradictions(data: LabeledTexts) -> int:
     """How many texts stand there with more than one class."""
     classes: dict[str, set[int]] = {}
     for text, label in zip(data.texts, data.labels.tolist(), strict=True):
@@ -153,8 +154,8 @@ def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[
 
 
 def fit(
-    data: Labelled, settings: ClassifierSettings, pace: Pace, work: Path, identity: Mapping[str, Any],
-    device: str = "cpu", progress: Progress | None = None,
+    data: LabeledTexts, settings: ClassifierSettings, pace: Schedule, work: Path,
+    identity: Mapping[str, Any], device: str = "cpu", progress: Progress | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """A fine-tuned classifier and its tokenizer. It goes on where it was stopped (see ``common.run``)."""
     need("accelerate", "training", "train")
@@ -226,8 +227,8 @@ def logits_of(model: Any, tokenizer: Any, texts: Sequence[str], most_tokens: int
 
 
 def cross_validate(
-    data: Labelled, fold: Ints, settings: ClassifierSettings, pace: Pace, work: Path, identity: Mapping[str, Any],
-    device: str = "cpu", progress: Progress | None = None,
+    data: LabeledTexts, fold: Ints, settings: ClassifierSettings, pace: Schedule, work: Path,
+    identity: Mapping[str, Any], device: str = "cpu", progress: Progress | None = None,
 ) -> Floats:  # fmt: skip
     """Logits of every text by a model that has not seen it. A finished fold is kept, so a stopped run goes on."""
     folds = int(fold.max()) + 1

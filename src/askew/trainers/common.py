@@ -32,7 +32,7 @@ _KEPT_CHECKPOINTS = 2  # the one before the last stays until the last is whole
 
 
 @dataclass(frozen=True)
-class Pace:
+class Schedule:
     """How a training goes through its examples. ``warmup`` is a share of the steps, ``save_every`` a number of them
     (0: no checkpoints).
 
@@ -112,7 +112,7 @@ class TrainingStopped(StageError):
     """A training that cannot go on. The last good checkpoint is kept."""
 
 
-def run(trainer: Any, pace: Pace, identity: Mapping[str, Any], progress: Progress | None = None) -> None:
+def run(trainer: Any, pace: Schedule, identity: Mapping[str, Any], progress: Progress | None = None) -> None:
     """Train to the end, or go on where the same training was stopped.
 
     ``identity`` is all that makes this training what it is, as JSON values: the data by its hash, the settings, and the
@@ -191,7 +191,7 @@ def _all_finite(model: Any) -> bool:
     return all(bool(torch.isfinite(weights).all()) for weights in model.parameters())
 
 
-def _guard_loss(trainer: Any, work: Path, pace: Pace) -> None:
+def _guard_loss(trainer: Any, work: Path, pace: Schedule) -> None:
     """Look at every loss before it changes a weight."""
     import torch
 
@@ -207,7 +207,7 @@ def _guard_loss(trainer: Any, work: Path, pace: Pace) -> None:
     trainer.compute_loss = guarded
 
 
-def _bad_loss(loss: float, step: int, work: Path, pace: Pace) -> str:
+def _bad_loss(loss: float, step: int, work: Path, pace: Schedule) -> str:
     whole = [folder for folder in work.glob("checkpoint-*") if (folder / MARK).is_file()]
     kept = str(max(whole, key=_step)) if whole else "none yet"
     return (
@@ -223,7 +223,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in str(error).lower() for one in said)
 
 
-def _smaller(pace: Pace) -> str:
+def _smaller(pace: Schedule) -> str:
     if pace.batch_size == 1:
         return "out of memory with batch_size 1: expected room for one example; take shorter texts or a smaller model"
     half = pace.batch_size // 2

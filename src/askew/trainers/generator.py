@@ -26,7 +26,7 @@ from askew.core.fingerprint import fingerprint
 from askew.core.split import SHARES, part_of
 from askew.core.text import word
 from askew.models.prompts import from_passage
-from askew.trainers.common import Pace, Progress
+from askew.trainers.common import Progress, Schedule
 from askew.trainers.rewriting.finetune import TextModel, TextSettings, fit_texts, kind_of
 
 Ints = npt.NDArray[np.int64]
@@ -61,15 +61,15 @@ class GeneratorSettings:
                 raise ConfigError(f"generator, {name}: expected one of {', '.join(known)}, found {found!r}")
 
 
-PACE = Pace(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
-ADAPTER_PACE = Pace(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
+PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
+ADAPTER_PACE = Schedule(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
 # RePair (CIKM 2023) as released: T5-base, all passages of a query together to the query, lower-cased, 4,000 steps (the
 # paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut what is read to 32 tokens and what is
 # written to 256, though a script of theirs names 512 and 64 for this direction; docquery's default is the latter.
 _REPAIR = GeneratorSettings("passage-query", "concatenate", lower=True, prefix=f"{DOMAIN}_cf question: ")
 _T5 = TextSettings("google-t5/t5-base", "seq2seq", 32, 256, optimizer="adafactor", steps=4000)
-_REPAIR_PACE = Pace(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500)
-PRESETS: dict[str, tuple[GeneratorSettings, TextSettings, Pace]] = {
+_REPAIR_PACE = Schedule(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500)
+PRESETS: dict[str, tuple[GeneratorSettings, TextSettings, Schedule]] = {
     "repair2023": (_REPAIR, _T5, _REPAIR_PACE),
     # Of AOL, queries of one letter and documents of fewer than ten are dropped; the user stands before the document.
     "repair2023-aol": (replace(_REPAIR, context=True, least_query=2, least_passage=10), _T5, _REPAIR_PACE),
@@ -77,7 +77,7 @@ PRESETS: dict[str, tuple[GeneratorSettings, TextSettings, Pace]] = {
 
 
 @dataclass(frozen=True)
-class Judged:
+class RelevantPassages:
     """Relevant passages of queries: pair i is query ``query[i]`` and passage ``doc[i]``."""
 
     query_ids: Sequence[str]
@@ -90,7 +90,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class TextPairs:
     """What is read and what is to be written, and the part of each; and what was left out by reason."""
 
     read: list[str]
@@ -108,7 +108,9 @@ class Pairs:
         return fingerprint([self.read, self.written, self.part.tolist()])
 
 
-def make_pairs(judged: Judged, settings: GeneratorSettings, shares: Mapping[str, float] | None = None) -> Pairs:
+def make_pairs(
+    judged: RelevantPassages, settings: GeneratorSettings, shares: Mapping[str, float] | None = None
+) -> TextPairs:
     """The examples of a collection, without the words that a model wants before them."""
     left_out: Counter[str] = Counter()
     long_query = np.array([len(text.strip()) >= settings.least_query for text in judged.queries], np.bool_)
@@ -131,7 +133,7 @@ def make_pairs(judged: Judged, settings: GeneratorSettings, shares: Mapping[str,
         written.append(right.lower() if settings.lower else right)
         name = names[rows[0]]
         part.append("" if name is None else part_of(name, shares or SHARES))
-    return Pairs(read, written, np.array(part), Counter({why: count for why, count in left_out.items() if count}))
+    return TextPairs(read, written, np.array(part), Counter({why: count for why, count in left_out.items() if count}))
 
 
 def _groups(query: Ints, join: str) -> list[list[int]]:
@@ -144,7 +146,7 @@ def _groups(query: Ints, join: str) -> list[list[int]]:
     return list(found.values())
 
 
-def _part_names(judged: Judged, query: Ints, doc: Ints, split: str) -> list[str | None]:
+def _part_names(judged: RelevantPassages, query: Ints, doc: Ints, split: str) -> list[str | None]:
     """The name by which each row finds its part; the same for rows that must stay together."""
     if split == "none":
         return [None] * len(query)
@@ -205,7 +207,7 @@ def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
 
 
 def fit_generator(
-    pairs: Pairs, settings: GeneratorSettings, text: TextSettings, pace: Pace, work: Path, domain: str = "",
+    pairs: TextPairs, settings: GeneratorSettings, text: TextSettings, pace: Schedule, work: Path, domain: str = "",
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> TextModel:  # fmt: skip
     """Train on the pairs of the train part."""

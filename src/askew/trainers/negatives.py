@@ -39,7 +39,7 @@ _STRIDE, _MIX = np.uint64(0x9E3779B97F4A7C15), (np.uint64(0xBF58476D1CE4E5B9), n
 
 
 @dataclass(frozen=True)
-class Sampling:
+class NegativeSampling:
     """How many negatives a query gets, which share of them leans most, and how deep the list is looked at."""
 
     count: int = 20
@@ -64,7 +64,7 @@ class Sampling:
 
 
 # Published: 12 of 20 from the first 1,000. The ranker it is compared with takes all 20 at random.
-PRESETS = {"bigdeli2022": Sampling(), "original": Sampling(share=0.0)}
+PRESETS = {"bigdeli2022": NegativeSampling(), "original": NegativeSampling(share=0.0)}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Lists:
 
 
 @dataclass(frozen=True)
-class Judgements:
+class JudgedPairs:
     """Judgements by the row of their query; ``relevant`` says which of them are positive."""
 
     row: Ints
@@ -95,7 +95,7 @@ class Negatives:
     short: Counter[str] = field(default_factory=Counter)
 
 
-def sample_negatives(lists: Lists, lean: Floats, judged: Judgements, how: Sampling) -> Negatives:
+def sample_negatives(lists: Lists, lean: Floats, judged: JudgedPairs, how: NegativeSampling) -> Negatives:
     """The negatives of every query of a run. ``lean`` is by document and never below zero."""
     _check(lists, lean, judged)
     excluded = judged.relevant if how.exclude == "relevant" else np.ones(len(judged.row), np.bool_)
@@ -110,7 +110,7 @@ def sample_negatives(lists: Lists, lean: Floats, judged: Judgements, how: Sampli
     return Negatives(row.astype(np.int64), doc.astype(np.int64), leaning.astype(np.bool_), short)
 
 
-def _check(lists: Lists, lean: Floats, judged: Judgements) -> None:
+def _check(lists: Lists, lean: Floats, judged: JudgedPairs) -> None:
     if len(lists.offsets) != len(lists.query_ids) + 1:
         raise DataError(f"negatives: expected {len(lists.query_ids)} lists, found {len(lists.offsets) - 1}")
     if not np.isfinite(lean).all() or (lean < 0).any():
@@ -120,7 +120,7 @@ def _check(lists: Lists, lean: Floats, judged: Judgements) -> None:
             raise DataError(f"negatives: a document has no lean: {len(lean)} are known, found number {docs.max()}")
 
 
-def _some(lists: Lists, start: int, stop: int, lean: Floats, taken: Ints, how: Sampling) -> tuple[Any, ...]:
+def _some(lists: Lists, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:
     """The negatives of the queries from ``start`` to ``stop``, all at once."""
     docs, there = _matrix(lists, start, stop, how.depth)
     rows = np.arange(start, stop)[:, None]
@@ -176,7 +176,7 @@ def _draws(query_ids: Sequence[str], width: int, seed: int) -> npt.NDArray[np.ui
     return np.asarray(value ^ (value >> np.uint64(31)), np.uint64)
 
 
-def _lacking(leaning: Flags, random: Flags, how: Sampling) -> Counter[str]:
+def _lacking(leaning: Flags, random: Flags, how: NegativeSampling) -> Counter[str]:
     found = leaning.sum(axis=1) + random.sum(axis=1)
     counts = {
         NONE: int((found == 0).sum()),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
-_FOLDER = Path(__file__).parent.parent / "data" / "published"
+from askew.core.shipped import DATA
+
+_FOLDER = DATA / "published"
 
 
 def read_published(name: str) -> tuple[str, list[dict[str, str]]]:

@@ -28,7 +28,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
 from askew.models.relevance import room
-from askew.trainers.common import Pace, Progress, choose_device, run, seed_all
+from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -64,18 +64,18 @@ class RankerSettings:
 
 # The published cross-encoder script: batches of 32 pairs, one epoch, 2e-5; 20 million pairs, of which 5,000 steps warm
 # up. Smaller data needs a share for the warm-up, and groups of five for the 1 to 4 of the script.
-PACE = Pace(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
+PACE = Schedule(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenTexts:
     """Texts as token numbers without marks of their ends: text i is ``ids[offsets[i]:offsets[i + 1]]``."""
 
     ids: npt.NDArray[np.int32]
     offsets: Ints
 
     @classmethod
-    def of(cls, tokenizer: Any, texts: Sequence[str], most: int) -> Tokens:
+    def of(cls, tokenizer: Any, texts: Sequence[str], most: int) -> TokenTexts:
         """Tokenise texts, each cut at ``most`` tokens."""
         rows: list[list[int]] = []
         for start in range(0, len(texts), _CHUNK):
@@ -93,7 +93,7 @@ class Tokens:
         """How many tokens each text has."""
         return np.diff(self.offsets)
 
-    def joined(self, mark: int, other: Tokens, rows: Ints, other_rows: Ints) -> Tokens:
+    def joined(self, mark: int, other: TokenTexts, rows: Ints, other_rows: Ints) -> TokenTexts:
         """Texts of this list, each followed by a mark and a text of another list."""
         sizes = self.lengths[rows] + 1 + other.lengths[other_rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -105,7 +105,7 @@ class Tokens:
             lengths = part.lengths[places]
             within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             ids[np.repeat(starts, lengths) + within] = part.ids[np.repeat(part.offsets[:-1][places], lengths) + within]
-        return Tokens(ids, offsets)
+        return TokenTexts(ids, offsets)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Template:
             int(tokenizer.pad_token_id or 0),
         )  # fmt: skip
 
-    def batch(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
+    def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
         """Two texts in each row, the right one cut where both are longer than ``most`` together; padded."""
         marks = len(self.before) + len(self.between) + len(self.after)
         sizes = [left.lengths[rows[0]], right.lengths[rows[1]]]
@@ -178,7 +178,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Texts:
+class RankerTexts:
     """The texts of both sides; ``lean`` and ``group`` are by text of the right side, where a loss reads them."""
 
     left: Sequence[str]
@@ -219,12 +219,12 @@ class CrossEncoder:
         model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
         return cls(model.to(where), tokenizer, settings, where)
 
-    def tokens(self, texts: Sequence[str], is_left: bool = False) -> Tokens:
+    def tokens(self, texts: Sequence[str], is_left: bool = False) -> TokenTexts:
         """Texts of one side, tokenised."""
         most = self.settings.most_left_tokens if is_left else self.settings.most_tokens
-        return Tokens.of(self.tokenizer, texts, most)
+        return TokenTexts.of(self.tokenizer, texts, most)
 
-    def batch(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints]) -> dict[str, Any]:
+    def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints]) -> dict[str, Any]:
         """Rows of two texts as the model reads them."""
         import torch
 
@@ -241,7 +241,9 @@ class CrossEncoder:
                 "smaller most_tokens (for a selector text_tokens and passage_tokens), or take another model"
             )
 
-    def score(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints], batch_size: int = 256) -> npt.NDArray[Any]:
+    def score(
+        self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], batch_size: int = 256
+    ) -> npt.NDArray[Any]:
         """One score for each row of two texts; the longest are read first, so that memory fails early if at all.
 
         In 32 bits: half as many would make equal what is only near, and a ranking of ties is no ranking.
@@ -267,9 +269,9 @@ class CrossEncoder:
 
 
 def fit(
-    texts: Texts, examples: Examples, settings: RankerSettings, pace: Pace, work: Path,
+    texts: RankerTexts, examples: Examples, settings: RankerSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
-    tokens: Callable[[Any], tuple[Tokens, Tokens]] | None = None,
+    tokens: Callable[[Any], tuple[TokenTexts, TokenTexts]] | None = None,
 ) -> CrossEncoder:  # fmt: skip
     """Train a cross-encoder. ``tokens`` makes the tokens of both sides where they are more than those of the texts."""
     _check(texts, examples, settings)
@@ -285,7 +287,7 @@ def fit(
 
         assert texts.group is not None
         network = with_adversary(encoder.model, int(texts.group.max()) + 1, settings.adversary).to(encoder.device)
-    trainer = _trainer(encoder, network, _Rows(encoder, left, right, texts, examples), settings, pace, work)
+    trainer = _trainer(encoder, network, _RankerRows(encoder, left, right, texts, examples), settings, pace, work)
     about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
     run(trainer, pace, about, progress)
     # The trainer leaves a forward behind that computes in 16 bits; scores are read in 32.
@@ -293,7 +295,7 @@ def fit(
     return encoder
 
 
-def _check(texts: Texts, examples: Examples, settings: RankerSettings) -> None:
+def _check(texts: RankerTexts, examples: Examples, settings: RankerSettings) -> None:
     if not len(examples):
         why = ", ".join(f"{count} queries with {reason}" for reason, count in examples.left_out.items())
         raise DataError(f"training: expected examples, found none ({why or 'there are no queries'})")
@@ -308,10 +310,12 @@ def _check(texts: Texts, examples: Examples, settings: RankerSettings) -> None:
         raise ConfigError("adversary: expected the group that each document leans to, found none")
 
 
-class _Rows:
+class _RankerRows:
     """Numbers of examples in, batches out."""
 
-    def __init__(self, encoder: CrossEncoder, left: Tokens, right: Tokens, texts: Texts, examples: Examples) -> None:
+    def __init__(
+        self, encoder: CrossEncoder, left: TokenTexts, right: TokenTexts, texts: RankerTexts, examples: Examples
+    ) -> None:
         self._encoder, self._left, self._right, self._examples = encoder, left, right, examples
         nothing = np.zeros(len(right.lengths))
         self._lean = nothing if texts.lean is None else texts.lean
@@ -361,7 +365,9 @@ def _precision(device: str) -> dict[str, bool]:
     return {"bf16": device.startswith("cuda")}
 
 
-def _trainer(encoder: CrossEncoder, network: Any, rows: _Rows, settings: RankerSettings, pace: Pace, work: Path) -> Any:
+def _trainer(
+    encoder: CrossEncoder, network: Any, rows: _RankerRows, settings: RankerSettings, pace: Schedule, work: Path
+) -> Any:
     from transformers import PrinterCallback, Trainer, TrainingArguments
 
     class Ranks(Trainer):  # type: ignore[misc, unused-ignore]

@@ -21,7 +21,7 @@ from askew.models.rewrite import (
     shown_to,
     write_about,
 )
-from askew.trainers.common import Pace, Progress
+from askew.trainers.common import Progress, Schedule
 from askew.trainers.rewriting.finetune import TextModel, TextSettings, fit_texts
 from askew.trainers.rewriting.words import Rewrites, Score, Vectors, fit_words
 
@@ -55,13 +55,13 @@ class RewriterSettings:
 # Section 4 of RePair and the code it runs: LSTMs of 512, one layer, dropout 0.2, embeddings of 300 (fastText, kept as
 # they are), a vocabulary of 10,000 for acg and 30,000 for the other, batches of 8, Adam at 0.001, 100 epochs. Its T5
 # is fine-tuned as the one that writes candidates: batches of 128, Adafactor at a constant 0.001.
-_WORD_PACE = Pace(100.0, 8, 1e-3, 1, 0.0, 0.0, "constant", 2000)
-_TEXT_PACE = Pace(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
-PRESETS: dict[str, tuple[RewriterSettings, Pace]] = {
+_WORD_PACE = Schedule(100.0, 8, 1e-3, 1, 0.0, 0.0, "constant", 2000)
+_TEXT_PACE = Schedule(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
+PRESETS: dict[str, tuple[RewriterSettings, Schedule]] = {
     "acg": (RewriterSettings("acg"), _WORD_PACE),
     "hred-qs": (RewriterSettings("hred-qs", Sizes(written=30_000)), _WORD_PACE),
     "seq2seq": (RewriterSettings("seq2seq", text=TextSettings(T5, "seq2seq", optimizer="adafactor")), _TEXT_PACE),
-    "causal": (RewriterSettings("causal", text=TextSettings(kind="causal")), Pace(3.0, 16, 4e-4, save_every=500)),
+    "causal": (RewriterSettings("causal", text=TextSettings(kind="causal")), Schedule(3.0, 16, 4e-4, save_every=500)),
 }
 
 
@@ -91,7 +91,7 @@ class Taught:
 
 
 def fit_rewriter(
-    pairs: Rewrites, settings: RewriterSettings, pace: Pace, work: Path, dev: Rewrites | None = None,
+    pairs: Rewrites, settings: RewriterSettings, pace: Schedule, work: Path, dev: Rewrites | None = None,
     vectors: Vectors | None = None, device: str | None = None, identity: Mapping[str, Any] | None = None,
     progress: Progress | None = None, score: Score | None = None,
 ) -> Taught:  # fmt: skip

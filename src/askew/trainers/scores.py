@@ -19,7 +19,7 @@ BINS = 15
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ScoreInterval:
     """A value with its 95 % interval over texts."""
 
     value: float
@@ -38,10 +38,10 @@ class ClassifierScores:
     """
 
     n: int
-    accuracy: Estimate
-    f1: dict[str, Estimate]
-    macro_f1: Estimate
-    ece: Estimate
+    accuracy: ScoreInterval
+    f1: dict[str, ScoreInterval]
+    macro_f1: ScoreInterval
+    ece: ScoreInterval
 
 
 def classifier_scores(
@@ -55,15 +55,15 @@ def classifier_scores(
     chosen, sure = probabilities.argmax(1), probabilities.max(1)
     right = mean_with_interval((chosen == labels).astype(np.float64), (0.0, 1.0))
 
-    def estimate(statistic: Callable[[Floats], Floats]) -> Estimate:
-        return Estimate(*bca_interval(statistic, len(labels), seed, resamples=resamples))
+    def estimate(statistic: Callable[[Floats], Floats]) -> ScoreInterval:
+        return ScoreInterval(*bca_interval(statistic, len(labels), seed, resamples=resamples))
 
     def f1(weights: Floats, c: int) -> Floats:
         return _f1(chosen == c, labels == c, weights)
 
     return ClassifierScores(
         len(labels),
-        Estimate(right.mean, right.low or 0.0, 1.0 if right.high is None else right.high),
+        ScoreInterval(right.mean, right.low or 0.0, 1.0 if right.high is None else right.high),
         {name: estimate(partial(f1, c=c)) for c, name in enumerate(classes)},
         estimate(lambda weights: np.stack([f1(weights, c) for c in range(len(classes))]).mean(0)),
         estimate(lambda weights: _ece(sure, chosen == labels, weights)),

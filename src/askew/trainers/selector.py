@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.models.find import MINILM
-from askew.trainers.common import Pace, Progress
-from askew.trainers.ranker import CrossEncoder, Examples, Floats, Ints, RankerSettings, Texts, Tokens, fit
+from askew.trainers.common import Progress, Schedule
+from askew.trainers.ranker import CrossEncoder, Examples, Floats, Ints, RankerSettings, RankerTexts, TokenTexts, fit
 
 LEARNS = ("refairmulate", "effectiveness", "no-loss")
 PASSAGES = ("none", "separator", "literal")
@@ -66,7 +66,7 @@ class SelectorSettings:
 
 
 # The paper: lr 2e-5, 10% warm-up, batches of 16, one epoch, texts only. Its public inference adds the passages.
-PACE = Pace(epochs=1.0, batch_size=16, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
+PACE = Schedule(epochs=1.0, batch_size=16, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
 PRESETS = {
     "refairmulate2025": SelectorSettings(),
     "refairmulate2025-code": SelectorSettings(passages="literal"),
@@ -101,11 +101,13 @@ def sample(query: Ints, labels: npt.NDArray[Any], most: int, seed: int = 7) -> I
     return np.sort(order[within < most])
 
 
-def pair_tokens(tokenizer: Any, texts: PairTexts, settings: SelectorSettings, rows: Ints) -> tuple[Tokens, Tokens]:
+def pair_tokens(
+    tokenizer: Any, texts: PairTexts, settings: SelectorSettings, rows: Ints
+) -> tuple[TokenTexts, TokenTexts]:
     """The left side by query, and the right side by row."""
     if settings.passages == "none":
-        left = Tokens.of(tokenizer, texts.originals, settings.text_tokens)
-        return left, Tokens.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
+        left = TokenTexts.of(tokenizer, texts.originals, settings.text_tokens)
+        return left, TokenTexts.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
         raise ConfigError("selector: passages are asked for, and the data has none; train on a store that kept runs")
     mine = texts.candidate_first[rows]
@@ -116,11 +118,11 @@ def pair_tokens(tokenizer: Any, texts: PairTexts, settings: SelectorSettings, ro
         rights = [
             f"{candidates[row]}{LITERAL}{passages[doc]}" for row, doc in zip(rows.tolist(), mine.tolist(), strict=True)
         ]
-        return Tokens.of(tokenizer, lefts, most), Tokens.of(tokenizer, rights, most)
-    passage_tokens = Tokens.of(tokenizer, texts.passages, settings.passage_tokens)
+        return TokenTexts.of(tokenizer, lefts, most), TokenTexts.of(tokenizer, rights, most)
+    passage_tokens = TokenTexts.of(tokenizer, texts.passages, settings.passage_tokens)
     mark = int(tokenizer.sep_token_id)
-    left = Tokens.of(tokenizer, texts.originals, settings.text_tokens)
-    right = Tokens.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
+    left = TokenTexts.of(tokenizer, texts.originals, settings.text_tokens)
+    right = TokenTexts.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
     return (
         left.joined(mark, passage_tokens, np.arange(len(texts.originals)), texts.first),
         right.joined(mark, passage_tokens, np.arange(len(rows)), mine),
@@ -128,7 +130,7 @@ def pair_tokens(tokenizer: Any, texts: PairTexts, settings: SelectorSettings, ro
 
 
 def train_selector(
-    texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, pace: Pace, work: Path,
+    texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> CrossEncoder:  # fmt: skip
     """A cross-encoder that tells candidates labelled POSITIVE from those labelled NEGATIVE; others are not shown."""
@@ -139,10 +141,10 @@ def train_selector(
     examples = Examples(texts.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
     about = {"selector": asdict(settings), **(identity or {})}
 
-    def tokens(tokenizer: Any) -> tuple[Tokens, Tokens]:
+    def tokens(tokenizer: Any) -> tuple[TokenTexts, TokenTexts]:
         return pair_tokens(tokenizer, texts, settings, rows)
 
-    return fit(Texts((), ()), examples, settings.ranker(), pace, work, device, about, progress, tokens)
+    return fit(RankerTexts((), ()), examples, settings.ranker(), pace, work, device, about, progress, tokens)
 
 
 def score_candidates(encoder: CrossEncoder, texts: PairTexts, settings: SelectorSettings, rows: Ints) -> Floats:
@@ -252,15 +254,15 @@ def choose_threshold(
 
 
 @dataclass(frozen=True)
-class Found:
+class TopDocuments:
     """What queries find: the first documents of each (-1 where the list is over) and their scores."""
 
     docs: Ints
     scores: Floats
 
-    def at(self, rows: Ints) -> Found:
+    def at(self, rows: Ints) -> TopDocuments:
         """Some of them."""
-        return Found(self.docs[rows], self.scores[rows])
+        return TopDocuments(self.docs[rows], self.scores[rows])
 
 
 LISTS = (
@@ -271,7 +273,7 @@ LISTS = (
 )  # fmt: skip
 
 
-def agreement(old: Found, new: Found) -> Floats:
+def agreement(old: TopDocuments, new: TopDocuments) -> Floats:
     """How the results of candidates agree with those of their originals: a column for each of LISTS.
 
     Nothing here knows which document is relevant: where a query's first result stays first, so does the answer, if it

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from askew.app.explore.answers import Alternatives, Answer, Comparison
+from askew.app.explore.audit import audit
+from askew.app.explore.explorer import Explorer
+from askew.app.explore.opening import Opening
+from askew.app.explore.pairs import Wanted
 from askew.core.errors import AskewError
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.memory import judgements_in_memory, run_in_memory
-from askew.stages.explore.answers import Alternatives, Answer, Comparison
-from askew.stages.explore.audit import audit
-from askew.stages.explore.explorer import Explorer
-from askew.stages.explore.opening import Opened
-from askew.stages.explore.pairs import Wanted
 from askew.web import schemas as s
 from askew.web.problems import ErrorBody, ErrorFacts, problem_of
 from askew.web.replies import as_json, json_reply
@@ -142,7 +142,7 @@ async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
     return json_reply(await site.work.run(lambda: _measured(opened, body)))
 
 
-def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
+def _measured(opened: Opening, body: s.MeasureBatch) -> bytes:
     runs = {name: run_in_memory(run, name) for name, run in body.runs.items()}
     qrels: QrelsFile | None = None if body.qrels is None else judgements_in_memory(body.qrels)
     found = audit(runs, opened.explorer, qrels=qrels, missing=body.missing, unanswered=body.unanswered)
@@ -175,7 +175,7 @@ def wanted_of(asked: s.PairFilter) -> Wanted:
     return Wanted(**asked.model_dump(exclude={"dataset", "page", "size"}))
 
 
-def _page(site: Site, opened: Opened, asked: s.PairFilter) -> s.PairAnswer:
+def _page(site: Site, opened: Opening, asked: s.PairFilter) -> s.PairAnswer:
     table = site.pairs(opened, asked.dataset)
     found = table.page(wanted_of(asked), asked.page, asked.size)
     following = asked.page + 1 if asked.page < found.pages else None

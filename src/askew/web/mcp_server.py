@@ -11,11 +11,11 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+from askew.app.explore.answers import Alternatives, Answer
+from askew.app.explore.explorer import Explorer
+from askew.app.explore.opening import Sources, open_sources
 from askew.core.errors import AskewError, DataError
 from askew.core.version import __version__
-from askew.stages.explore.answers import Alternatives, Answer
-from askew.stages.explore.explorer import Explorer
-from askew.stages.explore.opening import Sources, open_sources
 from askew.web.schemas import Measured, QueryText
 
 INSTRUCTIONS = (

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from askew.stages.explore.answers import Alternatives, Answer, Value
-from askew.stages.explore.pairs import MOST_ROWS
+from askew.app.explore.answers import Alternatives, Answer, Value
+from askew.app.explore.pairs import MOST_ROWS
 from askew.web.problems import ErrorFacts
 
 MOST_CHARS = 500

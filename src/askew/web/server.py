@@ -12,8 +12,8 @@ from types import FrameType
 
 import uvicorn
 
+from askew.app.explore.opening import check_sources
 from askew.core.errors import ConfigError
-from askew.stages.explore.opening import check_sources
 from askew.web.app import create_app
 from askew.web.settings import Settings
 

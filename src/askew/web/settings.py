@@ -6,14 +6,14 @@ import ipaddress
 import os
 from dataclasses import dataclass, field
 
+from askew.app.explore.opening import Sources
 from askew.core.errors import ConfigError
-from askew.stages.explore.opening import Sources
 
 LEAST_TOKEN = 16
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """How much is taken on. What goes beyond is refused with a clear answer, never half done.
 
     ``rate`` is in requests a second for each client, ``burst`` how many may come at once. ``waiting`` requests may wait
@@ -43,7 +43,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8642
     token: str | None = field(default=None, repr=False)
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

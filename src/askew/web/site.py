@@ -7,12 +7,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
+from askew.app.explore.explorer import Explorer
+from askew.app.explore.opening import Opening, build_demo, open_sources
+from askew.app.explore.pairs import ShownPairs, datasets, find_pairs, open_pairs
+from askew.app.explore.plan import name_of
 from askew.core.errors import DataError
 from askew.engine.store import Store
-from askew.stages.explore.explorer import Explorer
-from askew.stages.explore.opening import Opened, build_demo, open_sources
-from askew.stages.explore.pairs import PairTable, datasets, find_pairs, open_pairs
-from askew.stages.explore.plan import name_of
 from askew.web.access import Access
 from askew.web.limits import Rate
 from askew.web.settings import Settings
@@ -32,8 +32,8 @@ class Site:
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
-        self._opening: asyncio.Future[Opened] | None = None
-        self._tables: OrderedDict[str, PairTable] = OrderedDict()
+        self._opening: asyncio.Future[Opening] | None = None
+        self._tables: OrderedDict[str, ShownPairs] = OrderedDict()
         self._lock = threading.Lock()
 
     def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
@@ -41,7 +41,7 @@ class Site:
         loop = asyncio.get_running_loop()
         self._opening = loop.run_in_executor(None, open_sources, self.settings.sources)
 
-        def told(done: asyncio.Future[Opened]) -> None:
+        def told(done: asyncio.Future[Opening]) -> None:
             error = None if done.cancelled() else done.exception()
             if error is None and not done.cancelled():
                 loop.run_in_executor(None, warm, done.result())
@@ -51,12 +51,12 @@ class Site:
         self._opening.add_done_callback(told)
 
     @property
-    def opened_now(self) -> Opened | None:
+    def opened_now(self) -> Opening | None:
         """What is open, or None where that takes a little longer."""
         done = self._opening is not None and self._opening.done() and self._opening.exception() is None
         return self._opening.result() if done and self._opening is not None else None
 
-    async def opened(self) -> Opened:
+    async def opened(self) -> Opening:
         """What is open."""
         assert self._opening is not None, "the service has not been started"
         return await asyncio.shield(self._opening)
@@ -68,13 +68,13 @@ class Site:
             raise DataError(found.reason)
         return found.explorer
 
-    def store_of(self, opened: Opened) -> Store:
+    def store_of(self, opened: Opening) -> Store:
         """The store, with the pairs of the demo made if it is the demo and they are not there. Takes a while once."""
         if opened.demo and not datasets(opened.store):
             build_demo(opened.store)
         return opened.store
 
-    def pairs(self, opened: Opened, name: str) -> PairTable:
+    def pairs(self, opened: Opening, name: str) -> ShownPairs:
         """A dataset; those used lately stay open."""
         store = self.store_of(opened)
         chosen = name_of(find_pairs(store, name))
@@ -94,7 +94,7 @@ class Site:
         self.work.close()
 
 
-def warm(opened: Opened) -> None:
+def warm(opened: Opening) -> None:
     """Ask once: what is compiled is loaded then, and not with somebody's first query."""
     if opened.explorer is not None:
         opened.explorer.search("warm")

@@ -4,14 +4,14 @@ import json
 import sys
 from pathlib import Path
 
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.llm import LlmReformulator
 
 QUERIES = 150
 
 
-def asked() -> Asked:
-    return Asked(tuple(f"q{i}" for i in range(QUERIES)), tuple(f"query number {i}" for i in range(QUERIES)))
+def asked() -> QueryBatch:
+    return QueryBatch(tuple(f"q{i}" for i in range(QUERIES)), tuple(f"query number {i}" for i in range(QUERIES)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from askew.plugins.asking import Asked, Passage
+from askew.plugins.methods import Passage, QueryBatch
 
 KEY = "sk-secret-0123456789"
 
@@ -143,13 +143,13 @@ def ended(server: LlmServer) -> None:
     server.server_close()
 
 
-def asked_of(*texts: str, passages: tuple[str, ...] | None = None) -> Asked:
+def asked_of(*texts: str, passages: tuple[str, ...] | None = None) -> QueryBatch:
     ids = tuple(f"q{i}" for i in range(len(texts)))
     found = None
     if passages is not None:
         each = tuple(Passage(f"d{i}", text, 1.0) for i, text in enumerate(passages))
         found = tuple(each for _ in texts)
-    return Asked(ids, tuple(texts), found)
+    return QueryBatch(ids, tuple(texts), found)
 
 
 def wait_until(ready, seconds: float = 20.0) -> None:

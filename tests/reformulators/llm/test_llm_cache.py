@@ -12,11 +12,11 @@ from llm_server import KEY, asked_of
 
 from askew.core.errors import ConfigError, StoreError
 from askew.reformulators.llm.cache import AnswerCache, Damaged, request_key
-from askew.reformulators.llm.wire import Answer
+from askew.reformulators.llm.wire import Completion
 
 BODY = {"model": "toy", "messages": [{"role": "user", "content": "naïve 🚂"}], "temperature": 0.0}
 K = request_key("default", BODY, 0)
-ANSWER = Answer("text ✓", "stop", False, 5, 2)
+ANSWER = Completion("text ✓", "stop", False, 5, 2)
 
 
 def test_what_was_written_is_read_back(tmp_path):
@@ -45,8 +45,8 @@ def test_the_key_depends_on_everything_that_is_asked_and_on_nothing_else():
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_survives_the_cache(tmp_path, text):
     cache = AnswerCache(tmp_path)
-    cache.write(K, BODY, Answer(text))
-    assert cache.read(K) == Answer(text)
+    cache.write(K, BODY, Completion(text))
+    assert cache.read(K) == Completion(text)
 
 
 def _flip(data: bytes) -> bytes:

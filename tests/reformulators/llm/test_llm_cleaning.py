@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from askew.reformulators.llm.clean import Sieve
 from askew.reformulators.llm.prompts import Prompt
-from askew.reformulators.llm.wire import Answer
+from askew.reformulators.llm.wire import Completion
 
 QUERIES = Prompt("p", "", "{query}", answer="queries", max_chars=60)
 KEYWORDS = Prompt("p", "", "{query}", answer="keywords", query_times=1, max_chars=60)
@@ -20,7 +20,7 @@ ALONE = Prompt("p", "", "{query}", answer="passage", query_times=0, max_chars=60
 def taken(text, prompt=QUERIES, query="old words", count=5, **more):
     """The candidates and the rejects of one answer."""
     sieve = Sieve(query, prompt, count)
-    return sieve.take(Answer(text, **more)), dict(sieve.rejected)
+    return sieve.take(Completion(text, **more)), dict(sieve.rejected)
 
 
 TWO = ["first query", "second query"]
@@ -133,8 +133,8 @@ def test_no_more_are_taken_than_were_asked_for_and_the_rest_is_counted():
 
 def test_a_second_answer_does_not_repeat_the_first():
     sieve = Sieve("old words", QUERIES, 5)
-    assert sieve.take(Answer('["a", "b"]')) == ["a", "b"]
-    assert sieve.take(Answer('["B", "c"]')) == ["c"]
+    assert sieve.take(Completion('["a", "b"]')) == ["a", "b"]
+    assert sieve.take(Completion('["B", "c"]')) == ["c"]
     assert sieve.rejected == {"duplicate": 1}
 
 
@@ -177,7 +177,7 @@ def test_a_passage_without_words_of_its_own_is_counted(text, reason):
 @given(text=st.text() | st.text(alphabet='{}[]",:\\n\n\r\t\0 ab1.-*`'), finish=st.sampled_from(["stop", "length"]))
 def test_every_candidate_of_any_answer_is_one_stripped_line_of_bounded_length(prompt, text, finish):
     sieve = Sieve("old words", prompt, 3)
-    found = sieve.take(Answer(text, finish))
+    found = sieve.take(Completion(text, finish))
     assert len(found) <= 3
     assert len(found) + sum(sieve.rejected.values()) > 0, "nothing is dropped in silence"
     for candidate in found:

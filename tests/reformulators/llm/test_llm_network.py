@@ -14,7 +14,7 @@ from llm_server import KEY, Reply, asked_of, completion, echo, ended, fails, que
 
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.reformulators.llm.client import ChatClient, Endpoint
-from askew.reformulators.llm.pace import Pace
+from askew.reformulators.llm.pace import RateLimit
 from askew.reformulators.llm.usage import Account
 
 pytest.importorskip("httpx", reason="the extra 'llm' is not installed")
@@ -241,7 +241,7 @@ def asked_once(server, replies, **settings):
     server.script = first(*replies)
     timer = Timer()
     endpoint = Endpoint(server.url, backoff_s=0.5, **settings)
-    with ChatClient(endpoint, Pace(None, lambda: timer.now), Account(), timer) as client:
+    with ChatClient(endpoint, RateLimit(None, lambda: timer.now), Account(), timer) as client:
         client.ask({"messages": [{"content": "Query: a"}]}, "key")
     return timer.rests
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.reformulators.llm.pace import Pace, back_off, retry_after
+from askew.reformulators.llm.pace import RateLimit, back_off, retry_after
 
 
 class Clock:
@@ -17,12 +17,12 @@ class Clock:
 
 
 def test_without_a_limit_nobody_waits():
-    assert [Pace().reserve() for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert [RateLimit().reserve() for _ in range(3)] == [0.0, 0.0, 0.0]
 
 
 def test_thirty_a_minute_is_one_every_two_seconds():
     clock = Clock()
-    pace = Pace(30, clock)
+    pace = RateLimit(30, clock)
     assert [pace.reserve() for _ in range(4)] == [0.0, 2.0, 4.0, 6.0]
     clock.now += 7.0
     # After seven seconds the debt of three places is paid, and half a place is saved.
@@ -31,7 +31,7 @@ def test_thirty_a_minute_is_one_every_two_seconds():
 
 def test_the_bucket_saves_no_more_than_one_second():
     clock = Clock()
-    pace = Pace(180, clock)
+    pace = RateLimit(180, clock)
     clock.now += 3600
     assert [pace.reserve() for _ in range(4)] == [0.0, 0.0, 0.0, pytest.approx(1 / 3)]
 
@@ -39,7 +39,7 @@ def test_the_bucket_saves_no_more_than_one_second():
 @given(st.integers(1, 600), st.lists(st.floats(0, 30), min_size=1, max_size=200))
 def test_in_any_minute_no_more_go_than_allowed_and_one_second_more(per_minute, gaps):
     clock, gone = Clock(), []
-    pace = Pace(per_minute, clock)
+    pace = RateLimit(per_minute, clock)
     for gap in gaps:
         clock.now += gap
         gone.append(clock.now + pace.reserve())
@@ -50,7 +50,7 @@ def test_in_any_minute_no_more_go_than_allowed_and_one_second_more(per_minute, g
 
 def test_a_hold_is_for_everybody_and_the_longest_wins():
     clock = Clock()
-    pace = Pace(None, clock)
+    pace = RateLimit(None, clock)
     pace.hold(5.0)
     pace.hold(1.0)
     assert pace.held() == 5.0

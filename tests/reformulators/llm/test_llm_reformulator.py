@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from llm_server import asked_of, echo, says
 
 from askew.core.errors import ConfigError, DataError, MissingExtra, UnknownName
-from askew.plugins.asking import Asked
+from askew.plugins.methods import QueryBatch
 from askew.reformulators.llm import LlmReformulator, Usage
 from askew.reformulators.llm.prompts import shipped_prompts
 from askew.testing.contracts import check_reformulator
@@ -123,7 +123,7 @@ def test_passages_are_needed_only_by_a_prompt_that_shows_them(make):
     assert make().reads == frozenset()
     with pytest.raises(DataError, match="needs the passages"):
         make(prompt="grounded").reformulate(asked_of("a"))
-    assert make(prompt="grounded").reformulate(Asked(("q",), ("a",), ((),))).rejected == {"no passages": 1}
+    assert make(prompt="grounded").reformulate(QueryBatch(("q",), ("a",), ((),))).rejected == {"no passages": 1}
 
 
 def test_a_prompt_of_ones_own_is_used_and_shows_in_the_settings(make, server, tmp_path):

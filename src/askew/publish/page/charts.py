@@ -77,7 +77,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ControlLimits:
     """Control limits: between ``low`` and ``high`` at each x."""
 
     name: str
@@ -199,7 +199,13 @@ def scatter(
 
 
 def funnel(
-    about: About, inside: Points, outside: Points, centre: float, limits: Sequence[Limits], x_label: str, y_label: str
+    about: About,
+    inside: Points,
+    outside: Points,
+    centre: float,
+    limits: Sequence[ControlLimits],
+    x_label: str,
+    y_label: str,
 ) -> Markup:
     """A funnel plot: points within the limits and those outside, the centre as a line, and the limits as curves."""
     ends = extent([inside.x, outside.x, *(one.x for one in limits)])

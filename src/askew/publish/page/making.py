@@ -10,7 +10,7 @@ import polars as pl
 from askew.publish.card import NOT_BIAS
 from askew.publish.page import numerals as n
 from askew.publish.page.document import Section, folded, listed
-from askew.publish.page.parts import Collected
+from askew.publish.page.parts import PageParts
 from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 
@@ -27,7 +27,7 @@ class StepFacts:
 
 
 @dataclass(frozen=True)
-class MeasureFacts:
+class MeasureDescription:
     """A measure, all of its parameters, which way is better, and what it had to do with the choice."""
 
     name: str
@@ -37,7 +37,7 @@ class MeasureFacts:
 
 
 def making_section(
-    files: Collected, steps: Sequence[StepFacts], measures: Sequence[MeasureFacts], recipe: str
+    files: PageParts, steps: Sequence[StepFacts], measures: Sequence[MeasureDescription], recipe: str
 ) -> Section:
     """Steps, measures, and the recipe as it ran."""
     head = [

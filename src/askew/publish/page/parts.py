@@ -21,7 +21,7 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass
-class Collected:
+class PageParts:
     """Tables with their data, and charts, each under its own name, in the order they were made."""
 
     tables: dict[str, tuple[Table, pl.DataFrame | None]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from askew.publish.page.charts import bars
 from askew.publish.page.document import Section, figures, heading, paragraph
 from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup, tag
-from askew.publish.page.parts import Collected
+from askew.publish.page.parts import PageParts
 from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 Row = dict[str, Any]
@@ -32,7 +32,7 @@ class Refined:
     hard: pl.DataFrame
 
 
-def refined_section(files: Collected, found: Refined, measure: str, ranker: str, collection: str) -> Section:
+def refined_section(files: PageParts, found: Refined, measure: str, ranker: str, collection: str) -> Section:
     """Tables 2, 4 and 5 of RePair, and its buckets."""
     body = [
         heading("The queries"), _queries(files, found.queries, collection),
@@ -43,7 +43,7 @@ def refined_section(files: Collected, found: Refined, measure: str, ranker: str,
     return Section("refined", "Refined queries, as RePair counts them", body)
 
 
-def _queries(files: Collected, found: pl.DataFrame, collection: str) -> Markup:
+def _queries(files: PageParts, found: pl.DataFrame, collection: str) -> Markup:
     row = found.row(0, named=True)
     head = columns("collection", "queries", "mean words", "documents", "judgements for a query", "users", kind=CODE)
     cells = [collection, n.count(row["queries"]), n.mean(row["mean_words"], 2), n.count(row["documents"]),
@@ -59,7 +59,7 @@ def _shares(row: Row, name: str) -> list[str]:
     ]
 
 
-def _boxes(files: Collected, found: pl.DataFrame, measure: str) -> Markup:
+def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     head = columns("box", "originals", "mean of all", "refined", "share", "95% interval", "mean words", "before",
                    "after", "change", "95% interval", "value 1", "share", "95% interval", kind=CODE)  # fmt: skip
     rows = [
@@ -75,7 +75,7 @@ def _boxes(files: Collected, found: pl.DataFrame, measure: str) -> Markup:
     return files.table(table("boxes", f"Boxes by {measure} (RePair, Table 4)", head, rows, note), found)
 
 
-def _buckets(files: Collected, found: pl.DataFrame, measure: str) -> Markup:
+def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     if not len(found):
         return paragraph("No original has a candidate.")
     rows = [
@@ -94,7 +94,7 @@ def _buckets(files: Collected, found: pl.DataFrame, measure: str) -> Markup:
     )
 
 
-def _hard(files: Collected, found: pl.DataFrame, measure: str, ranker: str) -> Markup:
+def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> Markup:
     head = columns("hard where", "queries", "hard", "share", "95% interval", kind=WORDS)
     if "ranker" in found.columns:
         told = ("scored there", f"originals, {ranker}", "originals, there", f"best candidates, {ranker}",

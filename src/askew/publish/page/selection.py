@@ -16,7 +16,7 @@ from askew.publish.page.charts import Interval, dots, sorted_gains
 from askew.publish.page.document import Section, figures, listed, paragraph
 from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
-from askew.publish.page.parts import Collected, labels_note, slug
+from askew.publish.page.parts import PageParts, labels_note, slug
 from askew.publish.page.table import Group, Table, columns, table
 
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", "helped", "same", "hurt")
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 def subsets_section(
-    files: Collected, summary: pl.DataFrame, labels: Mapping[str, str], about: Mapping[str, str], shown: Sequence[str]
+    files: PageParts, summary: pl.DataFrame, labels: Mapping[str, str], about: Mapping[str, str], shown: Sequence[str]
 ) -> Section:
     """Table 1 of Refairmulate: means before and after for each subset; ``shown`` are the subsets of the figure."""
     groups = [
@@ -69,7 +69,7 @@ def _intervals(rows: pl.DataFrame, labels: Mapping[str, str]) -> list[Interval |
 
 
 def _change_figure(
-    files: Collected, name: str, title: str, series: Mapping[str, list[Interval | None]], labels: Mapping[str, str]
+    files: PageParts, name: str, title: str, series: Mapping[str, list[Interval | None]], labels: Mapping[str, str]
 ) -> Markup:
     told = {name: column for name, column in series.items() if any(column)}
     if not told:
@@ -80,7 +80,7 @@ def _change_figure(
 
 
 def against_section(
-    files: Collected, found: pl.DataFrame, labels: Mapping[str, str], subset: str, measure: str, agree: int
+    files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], subset: str, measure: str, agree: int
 ) -> Section:
     """Table 3 of Refairmulate: the chosen pairs against those that effectiveness alone would choose."""
     rows = [_against_row(row, labels) for row in found.iter_rows(named=True)]
@@ -115,7 +115,7 @@ def _against_row(row: Row, labels: Mapping[str, str]) -> list[str]:
     ]
 
 
-def cross_section(files: Collected, found: pl.DataFrame, labels: Mapping[str, str], ranker: str) -> Section:
+def cross_section(files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], ranker: str) -> Section:
     """Figure 1 of Refairmulate: the chosen pairs under other rankers."""
     groups = [
         Group(_cross_line(part.row(0, named=True)), _before_after(part, labels))
@@ -143,7 +143,7 @@ def _cross_line(row: Row) -> str:
 
 
 def help_section(
-    files: Collected, shares: pl.DataFrame, gains: Mapping[str, Floats], labels: Mapping[str, str], subset: str
+    files: PageParts, shares: pl.DataFrame, gains: Mapping[str, Floats], labels: Mapping[str, str], subset: str
 ) -> Section:
     """Figure 2 of Refairmulate: gains of each query in order, and how many are helped and hurt."""
     rows, drawn = [], []
@@ -162,7 +162,7 @@ def help_section(
     return Section("help-hurt", "Who is helped, who is hurt", [files.table(given, shares), figures(*drawn)])
 
 
-def _help_figure(files: Collected, row: Row, gains: Floats, label: str) -> Markup:
+def _help_figure(files: PageParts, row: Row, gains: Floats, label: str) -> Markup:
     helped, same, hurt = (f"{side} {n.share(row[f'{side}_share'])}" for side in ("helped", "same", "hurt"))
     words = f"{helped}, {same}, {hurt} of {row['queries']:,} queries."
     told = f"The gain of each query from the highest to the lowest; above zero is better. {words}"

@@ -16,7 +16,7 @@ from askew.publish.page.charts import Line, Points, scatter
 from askew.publish.page.document import Section, figures, paragraph
 from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
-from askew.publish.page.parts import Collected
+from askew.publish.page.parts import PageParts
 from askew.publish.page.table import CODE, QUOTE, Column, Group, Table, columns, table
 
 
@@ -30,7 +30,7 @@ class Side:
 
 
 def tradeoff_section(
-    files: Collected, clouds: Sequence[Points], words: str, methods: pl.DataFrame, sides: tuple[Side, Side], subset: str
+    files: PageParts, clouds: Sequence[Points], words: str, methods: pl.DataFrame, sides: tuple[Side, Side], subset: str
 ) -> Section:
     """Effectiveness, the first side, against lean: pairs as points, and the means of each method."""
     effectiveness, lean = sides
@@ -42,12 +42,12 @@ def tradeoff_section(
     return Section("trade-off", "Effectiveness and lean", body)
 
 
-def methods_section(files: Collected, methods: pl.DataFrame, side: Side, subset: str) -> Section:
+def methods_section(files: PageParts, methods: pl.DataFrame, side: Side, subset: str) -> Section:
     """What each method does, where only effectiveness is measured."""
     return Section("methods", "Methods", _method_tables(files, methods, (side,), subset))
 
 
-def _method_figure(files: Collected, methods: pl.DataFrame, sides: tuple[Side, Side]) -> Markup:
+def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, Side]) -> Markup:
     """All candidates of each method: where their originals stand, and where they stand themselves."""
     every = methods.unique(["method", "measure"], keep="first", maintain_order=True)
     y, x = (every.filter(measure=side.measure).select("method", "old_mean", "new_mean") for side in sides)
@@ -83,7 +83,7 @@ def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> 
     return sorted((i for i in range(len(a)) if not beaten[i]), key=lambda i: (x[i], y[i]))
 
 
-def _method_tables(files: Collected, methods: pl.DataFrame, sides: Sequence[Side], subset: str) -> list[Markup]:
+def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side], subset: str) -> list[Markup]:
     """How often each method is chosen from, and what its candidates, all and chosen, do to each measure."""
     found = methods.unique("method", keep="first", maintain_order=True)
     rows = [
@@ -118,7 +118,7 @@ _ROWS = {"better": "retrieves better", "same": "retrieves the same", "worse": "r
 _COLUMNS = {"less": "leans less", "same": "leans the same", "more": "leans more"}
 
 
-def outcomes_section(files: Collected, found: pl.DataFrame, measures: str) -> Section:
+def outcomes_section(files: PageParts, found: pl.DataFrame, measures: str) -> Section:
     """The nine outcomes, among all candidates and among the chosen."""
     groups = []
     for part in found.partition_by("of", maintain_order=True):
@@ -134,7 +134,7 @@ def _outcome_cell(row: dict[str, Any]) -> str:
     return f"{n.count(row['pairs'])} = {n.share(row['share'])} {n.share_interval(row['low'], row['high'])}"
 
 
-def examples_section(files: Collected, tables: Mapping[str, pl.DataFrame], measures: Mapping[str, str]) -> Section:
+def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measures: Mapping[str, str]) -> Section:
     """A few pairs in their words; ``tables`` gives pairs under what they are examples of, ``measures`` the labels."""
     head = [Column("original", QUOTE), Column("asked otherwise", QUOTE), Column("method", CODE)]
     head += [Column(label) for label in measures.values()]

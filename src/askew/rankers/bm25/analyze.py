@@ -35,7 +35,7 @@ class Analyzed:
 
 
 @dataclass
-class Vocabulary:
+class TermVocabulary:
     """Terms by number, growing as texts are read; remembers what became of each distinct word."""
 
     to_term: Callable[[str], str | None]
@@ -66,9 +66,9 @@ class Analyzer:
         self.name, self.function = name, function
         self.to_term: Callable[[str], str | None] = _as_it_is if function is not None else _CHAINS[name]
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> TermVocabulary:
         """An empty vocabulary for this analyzer."""
-        return Vocabulary(self.to_term)
+        return TermVocabulary(self.to_term)
 
     def split(self, texts: pa.Array) -> tuple[list[str], Ints, Ints]:
         """Distinct words, the word numbers of all tokens, tokens per text. Safe to call from several threads."""
@@ -80,7 +80,7 @@ class Analyzer:
         flat = np.array([number for one in lists for number in one], np.int32)
         return list(numbers), flat, np.array([len(one) for one in lists], np.int32)
 
-    def analyze(self, texts: pa.Array, vocabulary: Vocabulary) -> Analyzed:
+    def analyze(self, texts: pa.Array, vocabulary: TermVocabulary) -> Analyzed:
         """The terms of a batch of texts."""
         return number_terms(self.split(texts), vocabulary)
 
@@ -100,7 +100,7 @@ class Analyzer:
         return [term for _, term in self.pairs(text) if term is not None]
 
 
-def number_terms(split: tuple[list[str], Ints, Ints], vocabulary: Vocabulary) -> Analyzed:
+def number_terms(split: tuple[list[str], Ints, Ints], vocabulary: TermVocabulary) -> Analyzed:
     """Words to terms: one look-up per distinct word of the batch."""
     words, ids, counts = split
     numbers = np.fromiter((vocabulary.number(word) for word in words), np.int32, len(words))

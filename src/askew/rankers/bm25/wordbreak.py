@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from askew.compiled import compiled
+from askew.core.shipped import DATA
 
-_DATA = Path(__file__).parent.parent.parent / "data" / "wordbreak.csv"
+_DATA = DATA / "wordbreak.csv"
 _NAMES = (
     *("Other", "Letter", "Hebrew", "Numeric", "ExtendNumLet", "Katakana", "MidLetter", "MidNum", "MidNumLet"),
     *("SingleQuote", "DoubleQuote", "Extend", "Han", "Hiragana", "Complex", "Pictograph", "Regional", "ComplexMark"),
@@ -53,7 +53,7 @@ def lower_table() -> np.ndarray[Any, np.dtype[np.int32]]:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenBatch:
     """The tokens of a batch: ``words[ids]`` in order; document i has ``counts[i]`` of them."""
 
     words: list[str]
@@ -61,7 +61,7 @@ class Tokens:
     counts: np.ndarray[Any, np.dtype[np.int32]]
 
 
-def tokenize(texts: pa.Array) -> Tokens:
+def tokenize(texts: pa.Array) -> TokenBatch:
     """All tokens of a batch of texts (a large_string array)."""
     buffers = texts.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -80,7 +80,7 @@ def tokenize(texts: pa.Array) -> Tokens:
         slots *= 4
     text = blob[:used].tobytes()
     words = [text[a:b].decode() for a, b in spans[:found].tolist()]
-    return Tokens(words, ids[: int(counts.sum())].copy(), counts)
+    return TokenBatch(words, ids[: int(counts.sum())].copy(), counts)
 
 
 @compiled(forceinline=True)

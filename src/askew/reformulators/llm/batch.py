@@ -11,10 +11,10 @@ from typing import Any
 
 from askew.core.errors import DataError
 from askew.reformulators.llm.cache import AnswerCache, Damaged
-from askew.reformulators.llm.client import ChatClient, Endpoint, Stopped
-from askew.reformulators.llm.pace import Pace
+from askew.reformulators.llm.client import ChatClient, Endpoint, RequestsStopped
+from askew.reformulators.llm.pace import RateLimit
 from askew.reformulators.llm.usage import Account
-from askew.reformulators.llm.wire import Answer, Trouble
+from askew.reformulators.llm.wire import Completion, Trouble
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Asker:
     """Finds an answer, or why there is none, for each of many requests."""
 
     def __init__(
-        self, endpoint: Endpoint, pace: Pace, account: Account, cache: AnswerCache | None,
+        self, endpoint: Endpoint, pace: RateLimit, account: Account, cache: AnswerCache | None,
         strict: bool = False, give_up_after: int = 0,
     ) -> None:  # fmt: skip
         self._endpoint, self._pace, self._account, self._cache = endpoint, pace, account, cache
@@ -38,7 +38,7 @@ class Asker:
         self._lock = threading.Lock()
         self._failed_in_a_row = 0
 
-    def answers(self, requests: Sequence[Request]) -> list[Answer | Trouble]:
+    def answers(self, requests: Sequence[Request]) -> list[Completion | Trouble]:
         """An answer or what went wrong for each request, in order. The same request is sent once."""
         if not requests:
             return []
@@ -64,17 +64,17 @@ class Asker:
 
     def _or_stop_all(
         self, client: ChatClient, stop: threading.Event, broken: list[BaseException], request: Request
-    ) -> Answer | Trouble:
+    ) -> Completion | Trouble:
         try:
             return self._one(client, request)
-        except Stopped:
+        except RequestsStopped:
             raise
         except BaseException as error:
             broken.append(error)
             stop.set()
             raise
 
-    def _one(self, client: ChatClient, request: Request) -> Answer | Trouble:
+    def _one(self, client: ChatClient, request: Request) -> Completion | Trouble:
         known = self._from_cache(request.key)
         if known is not None:
             return known
@@ -90,7 +90,7 @@ class Asker:
             self._cache.write(request.key, request.body, answer)
         return answer
 
-    def _from_cache(self, key: str) -> Answer | None:
+    def _from_cache(self, key: str) -> Completion | None:
         if self._cache is None:
             return None
         try:

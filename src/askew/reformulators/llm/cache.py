@@ -17,7 +17,7 @@ from typing import Any
 
 from askew.core.errors import ConfigError, StoreError
 from askew.core.fingerprint import fingerprint
-from askew.reformulators.llm.wire import Answer
+from askew.reformulators.llm.wire import Completion
 
 _FORM = 1
 _DAY_S = 86400
@@ -45,7 +45,7 @@ class AnswerCache:
         """Where the answer to a request lies."""
         return self._folder / key[:2] / f"{key[2:]}.json"
 
-    def read(self, key: str) -> Answer | None:
+    def read(self, key: str) -> Completion | None:
         """The answer to a request; None where there is none yet, Damaged where there was one."""
         try:
             data = self.path(key).read_bytes()
@@ -57,11 +57,11 @@ class AnswerCache:
             entry = json.loads(data)
             if entry["key"] != key or entry["checksum"] != _checksum(key, entry["request"], entry["answer"]):
                 raise Damaged(key)
-            return Answer(**entry["answer"])
+            return Completion(**entry["answer"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(key) from None
 
-    def write(self, key: str, request: Mapping[str, Any], answer: Answer) -> None:
+    def write(self, key: str, request: Mapping[str, Any], answer: Completion) -> None:
         """Keep an answer. Written under another name, then renamed: a reader never sees a half of it."""
         said = answer.as_json()
         entry = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from askew.reformulators.llm.forms import bare, one_line, plain, read_list, read_passage, without_thinking
 from askew.reformulators.llm.prompts import Prompt
-from askew.reformulators.llm.wire import Answer
+from askew.reformulators.llm.wire import Completion
 
 # Part of the settings: answers in the cache are read anew by these rules.
 CLEANING = 1
@@ -44,7 +44,7 @@ class Sieve:
     rejected: Counter[str] = field(default_factory=Counter)
     _seen: set[str] = field(default_factory=set)
 
-    def take(self, answer: Answer) -> list[str]:
+    def take(self, answer: Completion) -> list[str]:
         """The candidates of one more answer, in the order in which it gives them."""
         text = self._said(answer)
         if text is None:
@@ -57,7 +57,7 @@ class Sieve:
             made = self._queries(text, answer)
         return made
 
-    def _said(self, answer: Answer) -> str | None:
+    def _said(self, answer: Completion) -> str | None:
         """The text of an answer where there is one to read."""
         text = without_thinking(plain(answer.text))
         if answer.refused or (text is not None and _REFUSAL.search(text.strip())):
@@ -70,10 +70,10 @@ class Sieve:
             return text
         return None
 
-    def _queries(self, text: str, answer: Answer) -> list[str]:
+    def _queries(self, text: str, answer: Completion) -> list[str]:
         return self._limited([item for item in self._items(text, answer) if self._is_new(item)])
 
-    def _keywords(self, text: str, answer: Answer) -> list[str]:
+    def _keywords(self, text: str, answer: Completion) -> list[str]:
         words = self._items(text, answer)
         words = [part for word in words for part in _parts(word)] if len(words) == 1 else words
         first: dict[str, str] = {}
@@ -96,7 +96,7 @@ class Sieve:
         candidate = self._with_query(passage)
         return [candidate] if self._is_new(candidate) else []
 
-    def _items(self, text: str, answer: Answer) -> list[str]:
+    def _items(self, text: str, answer: Completion) -> list[str]:
         """The single texts of a list that could be a query or a keyword."""
         found, rejected = read_list(text, cut=answer.finish == "length")
         self.rejected.update(rejected)

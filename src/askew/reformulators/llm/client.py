@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
-from askew.reformulators.llm.pace import Pace, back_off
+from askew.reformulators.llm.pace import RateLimit, back_off
 from askew.reformulators.llm.usage import Account
-from askew.reformulators.llm.wire import Answer, Trouble, read_response
+from askew.reformulators.llm.wire import Completion, Trouble, read_response
 
 if TYPE_CHECKING:
     import ssl
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HIDDEN = "[key]"
 
 
-class Stopped(Exception):
+class RequestsStopped(Exception):
     """The work was called off while a request waited for its turn."""
 
 
@@ -89,7 +89,7 @@ def _checked_url(base_url: Address) -> Address:
 class ChatClient:
     """Asks one endpoint, from several threads at once."""
 
-    def __init__(self, endpoint: Endpoint, pace: Pace, account: Account, stop: threading.Event) -> None:
+    def __init__(self, endpoint: Endpoint, pace: RateLimit, account: Account, stop: threading.Event) -> None:
         self._endpoint, self._pace, self._account, self._stop = endpoint, pace, account, stop
         self._lock = threading.Lock()
         self._http: httpx.Client | None = None
@@ -102,7 +102,7 @@ class ChatClient:
         if self._http is not None:
             self._http.close()
 
-    def ask(self, body: Mapping[str, Any], key: str) -> Answer:
+    def ask(self, body: Mapping[str, Any], key: str) -> Completion:
         """The answer to a request; Trouble when every attempt came to nothing. ``key`` names the request."""
         content = json.dumps(body, ensure_ascii=False).encode()
         http = self._opened()
@@ -117,7 +117,7 @@ class ChatClient:
                 self._rest(trouble, attempt, key)
         raise AssertionError("at least one attempt is made")
 
-    def _once(self, http: httpx.Client, content: bytes) -> Answer:
+    def _once(self, http: httpx.Client, content: bytes) -> Completion:
         import httpx
 
         deadline = time.monotonic() + self._endpoint.timeout_s
@@ -147,7 +147,7 @@ class ChatClient:
                 raise Trouble("time-out")
         return bytes(body)
 
-    def _understood(self, http: httpx.Client, response: httpx.Response, body: bytes) -> Answer:
+    def _understood(self, http: httpx.Client, response: httpx.Response, body: bytes) -> Completion:
         key = http.headers.get("authorization", "").removeprefix("Bearer ")
         try:
             answer = read_response(response.status_code, response.headers, body, self._endpoint.key_variable)
@@ -171,7 +171,7 @@ class ChatClient:
 
     def _sleep(self, seconds: float) -> None:
         if self._stop.wait(seconds) if seconds > 0 else self._stop.is_set():
-            raise Stopped
+            raise RequestsStopped
 
     def _opened(self) -> httpx.Client:
         """The connections, made when the first request needs them: answers from the cache need neither key nor net."""

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from askew.plugins.asking import seed_for
+from askew.plugins.methods import seed_for
 
 _SPAN = float(1 << 63)
 
 
-class Pace:
+class RateLimit:
     """Lets at most so many requests go in a minute, and holds all of them when the endpoint asks for rest.
 
     The bucket holds the requests of one second, so that a start is not a burst of a whole minute's share.

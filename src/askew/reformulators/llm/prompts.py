@@ -15,8 +15,9 @@ from typing import Any
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.fingerprint import fingerprint
+from askew.core.shipped import DATA
 
-_SHIPPED = Path(__file__).parent.parent.parent / "data" / "prompts"
+_SHIPPED = DATA / "prompts"
 _FIELDS = ("query", "passages", "count")
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 _ANSWERS = ("queries", "keywords", "passage")

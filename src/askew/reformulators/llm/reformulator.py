@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError
-from askew.plugins.asking import Asked, Candidates, Passage
+from askew.plugins.methods import Candidates, Passage, QueryBatch
 from askew.reformulators.llm.batch import Asker, Request
 from askew.reformulators.llm.cache import AnswerCache, request_key
 from askew.reformulators.llm.clean import CLEANING, Sieve, clip
 from askew.reformulators.llm.client import Endpoint
 from askew.reformulators.llm.forms import one_line
-from askew.reformulators.llm.pace import Pace
+from askew.reformulators.llm.pace import RateLimit
 from askew.reformulators.llm.prompts import load_prompt
 from askew.reformulators.llm.usage import Account, Usage
-from askew.reformulators.llm.wire import Answer, Trouble, mended
+from askew.reformulators.llm.wire import Completion, Trouble, mended
 
 
 class LlmReformulator:
@@ -70,7 +70,7 @@ class LlmReformulator:
             # With a cache all may be answered already: then no endpoint is needed, and none is asked for.
             endpoint.url()
         kept = None if cache is None else AnswerCache(Path(cache))
-        pace = Pace(requests_per_minute)
+        pace = RateLimit(requests_per_minute)
         self._asker = Asker(endpoint, pace, self._account, kept, on_failure == "error", give_up_after)
 
     @property
@@ -87,7 +87,7 @@ class LlmReformulator:
             "on_failure": self._on_failure, "cleaning": CLEANING, **shown,
         }  # fmt: skip
 
-    def reformulate(self, asked: Asked) -> Candidates:
+    def reformulate(self, asked: QueryBatch) -> Candidates:
         """The queries, keywords or passages that the model wrote for each query, by query and sample."""
         found = Candidates()
         jobs = self._jobs(asked, found)
@@ -100,13 +100,13 @@ class LlmReformulator:
             found.rejected.update(sieve.rejected)
         return found
 
-    def _texts(self, answer: Answer | Trouble, sieve: Sieve) -> list[str]:
-        if isinstance(answer, Answer):
+    def _texts(self, answer: Completion | Trouble, sieve: Sieve) -> list[str]:
+        if isinstance(answer, Completion):
             return sieve.take(answer)
         sieve.rejected[f"failed: {answer.reason}"] += 1
         return []
 
-    def _jobs(self, asked: Asked, found: Candidates) -> list[tuple[int, str, list[Request]]]:
+    def _jobs(self, asked: QueryBatch, found: Candidates) -> list[tuple[int, str, list[Request]]]:
         """What to ask for each query that can be asked about; the others are counted."""
         if self.reads and asked.passages is None:
             raise DataError(f"llm: the prompt {self._prompt.name!r} needs the passages of a first search, found none")

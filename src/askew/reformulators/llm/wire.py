@@ -15,7 +15,7 @@ _SHOWN_CHARS = 300
 
 
 @dataclass(frozen=True)
-class Answer:
+class Completion:
     """What a model said; ``finish`` is why it stopped ("stop", "length", "content_filter")."""
 
     text: str
@@ -37,7 +37,7 @@ class Trouble(Exception):
         self.reason, self.again, self.wait = reason, again, wait
 
 
-def read_response(status: int, headers: Mapping[str, str], body: bytes, key_variable: str) -> Answer:
+def read_response(status: int, headers: Mapping[str, str], body: bytes, key_variable: str) -> Completion:
     """The answer; Trouble for what concerns this request, ConfigError for what would go wrong with every request."""
     if status == 200:
         return _read_success(headers, body)
@@ -49,7 +49,7 @@ def read_response(status: int, headers: Mapping[str, str], body: bytes, key_vari
         raise Trouble(f"status {status}", wait=wait)
     if code == "content_filter":
         # Some endpoints refuse a single prompt this way: it is about the query, not about the settings.
-        return Answer("", finish="content_filter", refused=True)
+        return Completion("", finish="content_filter", refused=True)
     if code == "context_length_exceeded":
         raise Trouble("prompt too long", again=False)
     raise ConfigError(_explained(status, headers, message, key_variable))
@@ -68,7 +68,7 @@ def _explained(status: int, headers: Mapping[str, str], message: str, key_variab
     return f"llm: the endpoint refused the request (status {status}): {message}{hint.get(status, '')}"
 
 
-def _read_success(headers: Mapping[str, str], body: bytes) -> Answer:
+def _read_success(headers: Mapping[str, str], body: bytes) -> Completion:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -84,7 +84,7 @@ def _read_success(headers: Mapping[str, str], body: bytes) -> Answer:
         raise Trouble("not an answer")
     finish, used = choices[0].get("finish_reason"), data.get("usage")
     used = used if isinstance(used, dict) else {}
-    return Answer(
+    return Completion(
         text=_content(message.get("content")),
         finish=mended(finish) if isinstance(finish, str) else "stop",
         refused=bool(message.get("refusal")) or finish == "content_filter",

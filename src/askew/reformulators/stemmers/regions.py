@@ -18,7 +18,7 @@ _SHORT_SYLLABLE = re.compile("[^aeiouy][aeiouy][^aeiouywxY]$")
 
 
 @dataclass(frozen=True)
-class Rules:
+class EndingRules:
     """Endings with what takes their place; the longest that a word has is the one that counts."""
 
     endings: Mapping[str, str]
@@ -39,10 +39,10 @@ class Rules:
         return word[: len(word) - len(ending)] + self.endings[ending]
 
 
-def rules(table: Mapping[str, str] | None = None, drop: str = "") -> Rules:
+def rules(table: Mapping[str, str] | None = None, drop: str = "") -> EndingRules:
     """Rules from endings and their replacements, and from endings (between blanks) that go."""
     endings = {**(table or {}), **dict.fromkeys(drop.split(), "")}
-    return Rules(endings, max(map(len, endings)))
+    return EndingRules(endings, max(map(len, endings)))
 
 
 def mark_consonant_y(word: str) -> str:

@@ -21,7 +21,7 @@ from askew.core.errors import ConfigError
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, locate, need
 from askew.models.relevance import open_encoder, room
-from askew.trainers.common import Pace, Progress, run, seed_all, write_whole
+from askew.trainers.common import Progress, Schedule, run, seed_all, write_whole
 from askew.trainers.grepbias.pairs import Floats, Ints, Names, batch_pairs, pair_penalty, same_query_pairs
 
 METHODS = ("full", "lora")
@@ -58,13 +58,13 @@ class FinetuneSettings:
 
 # Published for full fine-tuning; and for LoRA a rate that suits its few weights.
 PACES = {
-    "full": Pace(epochs=2.0, batch_size=8, learning_rate=2e-5, warmup=0.0, weight_decay=0.01, save_every=0),
-    "lora": Pace(epochs=8.0, batch_size=4, learning_rate=1e-3, warmup=0.1, weight_decay=0.01, save_every=0),
+    "full": Schedule(epochs=2.0, batch_size=8, learning_rate=2e-5, warmup=0.0, weight_decay=0.01, save_every=0),
+    "lora": Schedule(epochs=8.0, batch_size=4, learning_rate=1e-3, warmup=0.1, weight_decay=0.01, save_every=0),
 }
 
 
 @dataclass(frozen=True)
-class Texts:
+class FinetuneTexts:
     """Rows to learn from or to score."""
 
     query: tuple[str, ...]
@@ -76,10 +76,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self.query)
 
-    def take(self, rows: Any) -> Texts:
+    def take(self, rows: Any) -> FinetuneTexts:
         """Some of the rows, by a mask or by their places."""
         places = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        return Texts(
+        return FinetuneTexts(
             tuple(self.query[i] for i in places), tuple(self.document[i] for i in places), self.relevant[places],
             self.gender[places], self.query_id[places],
         )  # fmt: skip
@@ -146,7 +146,7 @@ def scored(model: Any, tokenizer: Any, method: str, queries: Sequence[str], docu
     return model(**ready(list(queries), list(documents))).logits[:, 0]
 
 
-def logits_of(model: Any, tokenizer: Any, method: str, texts: Texts) -> Floats:
+def logits_of(model: Any, tokenizer: Any, method: str, texts: FinetuneTexts) -> Floats:
     """The logit of every row."""
     import torch
 
@@ -160,7 +160,7 @@ def logits_of(model: Any, tokenizer: Any, method: str, texts: Texts) -> Floats:
     return np.concatenate(found).astype(np.float64) if found else np.zeros(0)
 
 
-def groups_for(texts: Texts, pairs: str) -> list[Ints]:
+def groups_for(texts: FinetuneTexts, pairs: str) -> list[Ints]:
     """What a batch is made of: single rows, or all versions of a document together, so that their pairs are there."""
     if pairs == "batch":
         return [np.array([row]) for row in range(len(texts))]
@@ -171,7 +171,7 @@ def groups_for(texts: Texts, pairs: str) -> list[Ints]:
 
 
 def finetune(
-    texts: Texts, settings: FinetuneSettings, pace: Pace, work: Path, identity: Mapping[str, Any],
+    texts: FinetuneTexts, settings: FinetuneSettings, pace: Schedule, work: Path, identity: Mapping[str, Any],
     device: str = "cpu", progress: Progress | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """A trained model and its tokenizer. The training goes on where it was stopped (see ``common.run``)."""
@@ -204,7 +204,7 @@ def _together(examples: list[dict[str, Ints]]) -> dict[str, Any]:
 
 
 def _loss(
-    model: Any, tokenizer: Any, texts: Texts, rows: Ints, settings: FinetuneSettings, rng: np.random.Generator
+    model: Any, tokenizer: Any, texts: FinetuneTexts, rows: Ints, settings: FinetuneSettings, rng: np.random.Generator
 ) -> tuple[Any, Any]:
     import torch
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError
 from askew.trainers.common import TrainingStopped
-from askew.trainers.grepbias.pairs import Floats, Ints, Pairs, batch_pairs, pair_penalty, same_query_pairs
+from askew.trainers.grepbias.pairs import Floats, Ints, RowPairs, batch_pairs, pair_penalty, same_query_pairs
 
 PAIR_SETS = ("batch", "query")
 STARTS = ("uniform", "zero")
@@ -63,7 +63,7 @@ CONVERGED = HeadSettings(
 
 
 @dataclass(frozen=True)
-class Rows:
+class HeadInputs:
     """What a head learns from: encodings, relevance, and what tells the versions of a document apart."""
 
     encodings: npt.NDArray[np.float32]
@@ -74,9 +74,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.relevant)
 
-    def take(self, rows: npt.NDArray[np.bool_] | Ints) -> Rows:
+    def take(self, rows: npt.NDArray[np.bool_] | Ints) -> HeadInputs:
         """Some of the rows."""
-        return Rows(self.encodings[rows], self.relevant[rows], self.gender[rows], self.query[rows])
+        return HeadInputs(self.encodings[rows], self.relevant[rows], self.gender[rows], self.query[rows])
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Heads:
 class _Learner:
     """The heads while they learn."""
 
-    def __init__(self, rows: Rows, alphas: Floats, settings: HeadSettings) -> None:
+    def __init__(self, rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> None:
         import torch
 
         self.rows, self.settings = rows, settings
@@ -133,11 +133,11 @@ class _Learner:
             return pair_penalty(z, self.versions, self.alphas)
         chosen = self.versions.take(self.rng.choice(there, min(size, there), replace=False))
         rows, places = np.unique(np.concatenate([chosen.left, chosen.right]), return_inverse=True)
-        local = Pairs(places[: len(chosen)], places[len(chosen) :], chosen.kind)
+        local = RowPairs(places[: len(chosen)], places[len(chosen) :], chosen.kind)
         return pair_penalty(self.x[rows] @ self.weights.T + self.bias, local, self.alphas)
 
 
-def fit_heads(rows: Rows, alphas: Floats, settings: HeadSettings) -> Heads:
+def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads:
     """One head for each row of ``alphas``: mean binary cross-entropy of a batch plus the pairwise penalty."""
     import torch
 

@@ -24,7 +24,7 @@ GRID = tuple(np.arange(0.0, 2.01, 0.25).tolist())
 
 
 @dataclass(frozen=True)
-class Pairs:
+class RowPairs:
     """Rows ``left[i]`` and ``right[i]`` are a pair of the kind ``kind[i]``, a place in a list of alphas."""
 
     left: Ints
@@ -34,9 +34,9 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.left)
 
-    def take(self, places: Ints) -> Pairs:
+    def take(self, places: Ints) -> RowPairs:
         """Some of the pairs."""
-        return Pairs(self.left[places], self.right[places], self.kind[places])
+        return RowPairs(self.left[places], self.right[places], self.kind[places])
 
 
 def alpha_grid(values: tuple[float, ...] = GRID) -> Floats:
@@ -44,7 +44,7 @@ def alpha_grid(values: tuple[float, ...] = GRID) -> Floats:
     return np.array(list(product(values, repeat=len(KINDS))))
 
 
-def pair_penalty(logits: Any, pairs: Pairs, alphas: Any) -> Any:
+def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
     """R for each head: ``logits`` are rows by heads, ``alphas`` heads by kinds. No pairs, no penalty.
 
     One head may be given as a vector of logits and a vector of alphas.
@@ -60,7 +60,7 @@ def pair_penalty(logits: Any, pairs: Pairs, alphas: Any) -> Any:
     return found[0] if logits.ndim == 1 else found
 
 
-def same_query_pairs(query: Names, relevant: npt.NDArray[np.bool_], gender: Names) -> Pairs:
+def same_query_pairs(query: Names, relevant: npt.NDArray[np.bool_], gender: Names) -> RowPairs:
     """Each two versions of the same document: one query, one relevance, different genders."""
     versions: dict[tuple[str, bool], list[int]] = {}
     for row, key in enumerate(zip(query.tolist(), relevant.tolist(), strict=True)):
@@ -68,7 +68,7 @@ def same_query_pairs(query: Names, relevant: npt.NDArray[np.bool_], gender: Name
     return _of(gender, [pair for rows in versions.values() for pair in combinations(rows, 2)])
 
 
-def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> Pairs:
+def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs:
     """Pairs of different genders within a batch, drawn without replacement: a row is in one pair at most.
 
     The pairs name places within the batch.
@@ -90,8 +90,8 @@ def kind_of(one: str, other: str) -> int:
     return _KIND_OF.get(frozenset((str(one), str(other))), -1)
 
 
-def _of(gender: Names, drawn: list[tuple[int, int]]) -> Pairs:
+def _of(gender: Names, drawn: list[tuple[int, int]]) -> RowPairs:
     kinds = [kind_of(gender[left], gender[right]) for left, right in drawn]
     kept = [(left, right, kind) for (left, right), kind in zip(drawn, kinds, strict=True) if kind >= 0]
     columns = np.array(kept, np.int64).reshape(-1, 3)
-    return Pairs(columns[:, 0], columns[:, 1], columns[:, 2])
+    return RowPairs(columns[:, 0], columns[:, 1], columns[:, 2])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import DataError
-from askew.trainers.grepbias.heads import HeadSettings, Rows, fit_heads
+from askew.trainers.grepbias.heads import HeadInputs, HeadSettings, fit_heads
 from askew.trainers.grepbias.pairs import KINDS, Floats, Ints, alpha_grid, same_query_pairs
 
 FOLDS = 5
@@ -21,7 +21,7 @@ Progress = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenAlphas:
     """The chosen alphas, and the held-out accuracy and lean with them and without a penalty."""
 
     alphas: tuple[float, ...]
@@ -53,8 +53,8 @@ def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
 
 
 def choose_alphas(
-    rows: Rows, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02, folds: int = FOLDS
-) -> Choice:
+    rows: HeadInputs, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02, folds: int = FOLDS
+) -> ChosenAlphas:
     """The alphas for a training category, by cross-validation inside it."""
     alphas = alpha_grid() if grid is None else grid
     if alphas[0].any():
@@ -64,12 +64,12 @@ def choose_alphas(
     lean = relative_gap(held_out, rows)
     allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)
     best = int(allowed[np.lexsort((alphas[allowed].sum(1), -accuracy[allowed], lean[allowed]))[0]])
-    return Choice(
+    return ChosenAlphas(
         tuple(alphas[best].tolist()), float(accuracy[best]), float(lean[best]), float(accuracy[0]), float(lean[0])
     )
 
 
-def held_out_logits(rows: Rows, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
+def held_out_logits(rows: HeadInputs, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
     """Logits of each row (by heads) of heads that have not seen its query."""
     fold = query_folds(rows.query, folds, settings.seed)
     found = np.zeros((len(rows), len(alphas)))
@@ -79,7 +79,7 @@ def held_out_logits(rows: Rows, alphas: Floats, settings: HeadSettings, folds: i
     return found
 
 
-def relative_gap(logits: Floats, rows: Rows) -> Floats:
+def relative_gap(logits: Floats, rows: HeadInputs) -> Floats:
     """The root mean squared difference between the male and the female version of a relevant document, in standard
     deviations of the logits: one number for each head. It needs no threshold, so a few queries say more by it than by
     counting which version wins.
@@ -93,7 +93,7 @@ def relative_gap(logits: Floats, rows: Rows) -> Floats:
 
 
 def zero_shot_heads(
-    rows: Rows, category: npt.NDArray[np.str_], names: Sequence[str], settings: HeadSettings,
+    rows: HeadInputs, category: npt.NDArray[np.str_], names: Sequence[str], settings: HeadSettings,
     seeds: Sequence[int] = (7,), grid: Floats | None = None, most_loss: float = 0.02, progress: Progress | None = None,
 ) -> ZeroShot:  # fmt: skip
     """The whole protocol with linear heads; without a grid there is no penalty."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from askew.trainers.scores import Estimate
+from askew.trainers.scores import ScoreInterval
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ NO_WINNER = -1
 
 
 @dataclass(frozen=True)
-class Groups:
+class RowIndex:
     """Where things stand among the rows: the category of each row and query, and the versions of each query.
 
     ``versions`` are queries by M, F, N: rows of the relevant document. ``query_of`` is the query of each row.
@@ -40,7 +40,7 @@ class Groups:
 def group_rows(
     names: Sequence[str], category: npt.NDArray[np.str_], query: npt.NDArray[np.str_],
     relevant: npt.NDArray[np.bool_], gender: npt.NDArray[np.str_],
-) -> Groups:  # fmt: skip
+) -> RowIndex:  # fmt: skip
     """The places of rows and queries; a query without all three versions of its relevant document is in no triple."""
     queries, query_of = np.unique(query, return_inverse=True)
     versions = np.full((len(queries), len(GENDERS)), -1, np.int64)
@@ -49,21 +49,21 @@ def group_rows(
     row_category = np.array([list(names).index(str(one)) for one in category], np.int64)
     query_category = np.zeros(len(queries), np.int64)
     query_category[query_of] = row_category
-    return Groups(tuple(names), row_category, query_category, versions, query_of.astype(np.int64), relevant)
+    return RowIndex(tuple(names), row_category, query_category, versions, query_of.astype(np.int64), relevant)
 
 
-def right_rows(logits: Floats, groups: Groups) -> npt.NDArray[np.bool_]:
+def right_rows(logits: Floats, groups: RowIndex) -> npt.NDArray[np.bool_]:
     """Whether each row is told rightly; ``logits`` are anything whose last axis are the rows."""
     return np.asarray((logits > 0) == groups.relevant)
 
 
-def cell_accuracy(logits: Floats, groups: Groups) -> Floats:
+def cell_accuracy(logits: Floats, groups: RowIndex) -> Floats:
     """Trainings by test categories, from trainings by rows."""
     right = right_rows(logits, groups)
     return np.stack([right[:, groups.row_category == c].mean(1) for c in range(len(groups.names))], axis=1)
 
 
-def winners(logits: Floats, groups: Groups) -> Ints:
+def winners(logits: Floats, groups: RowIndex) -> Ints:
     """Whose version wins for each training and query: 0 M, 1 F, 2 N; -1 where the query does not count."""
     whole = (groups.versions >= 0).all(1)
     z = logits[:, np.maximum(groups.versions, 0)]
@@ -72,7 +72,7 @@ def winners(logits: Floats, groups: Groups) -> Ints:
     return np.where(counts, best, NO_WINNER)
 
 
-def cell_fractions(won: Ints, groups: Groups) -> Floats:
+def cell_fractions(won: Ints, groups: RowIndex) -> Floats:
     """Trainings by test categories by M, F, N; not a number where no query counts."""
     shares = []
     for c in range(len(groups.names)):
@@ -122,16 +122,16 @@ class Summary:
     ``inside``     accuracy on held-out queries of the training category.
     """
 
-    zero_shot: Estimate
-    gap: Estimate
-    lean: Estimate
-    distance: Estimate
-    fitted: Estimate
-    inside: Estimate | None
+    zero_shot: ScoreInterval
+    gap: ScoreInterval
+    lean: ScoreInterval
+    distance: ScoreInterval
+    fitted: ScoreInterval
+    inside: ScoreInterval | None
     by_seed: tuple[tuple[float, float], ...]
 
 
-def summarise(logits: Floats, groups: Groups, inside: Floats | None = None, seed: int = 0) -> Summary:
+def summarise(logits: Floats, groups: RowIndex, inside: Floats | None = None, seed: int = 0) -> Summary:
     """From logits of seeds by trainings by rows; ``inside`` are logits of seeds by rows, of held-out folds."""
     weights = np.vstack([np.ones(len(groups.query_category)), _resampled(groups, seed)])
     by_seed = np.stack([_points(one, groups, weights) for one in logits])
@@ -141,7 +141,7 @@ def summarise(logits: Floats, groups: Groups, inside: Floats | None = None, seed
     return Summary(found[0], found[1], found[2], found[3], found[4], held_out, spread)
 
 
-def _resampled(groups: Groups, seed: int) -> Floats:
+def _resampled(groups: RowIndex, seed: int) -> Floats:
     """How often each query is drawn: as many of each category as there are."""
     rng = np.random.default_rng([seed, len(groups.query_category)])
     weights = np.zeros((RESAMPLES, len(groups.query_category)))
@@ -151,7 +151,7 @@ def _resampled(groups: Groups, seed: int) -> Floats:
     return weights
 
 
-def _points(logits: Floats, groups: Groups, weights: Floats) -> Floats:
+def _points(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
     """Zero-shot accuracy, |M - F|, M - F, distance and fitted accuracy for each row of weights of the queries."""
     accuracy, averages = _weighted_cells(logits, groups, weights)
     fitted = np.einsum("btt->bt", accuracy)
@@ -161,7 +161,7 @@ def _points(logits: Floats, groups: Groups, weights: Floats) -> Floats:
     return np.stack([column.mean(1) for column in columns])
 
 
-def _weighted_cells(logits: Floats, groups: Groups, weights: Floats) -> tuple[Floats, Floats]:
+def _weighted_cells(logits: Floats, groups: RowIndex, weights: Floats) -> tuple[Floats, Floats]:
     """Accuracy of draws by trainings by categories, and the shares of M, F, N averaged over categories."""
     per_query = np.stack([_by_query(one, groups) for one in right_rows(logits, groups).astype(np.float64)])
     rows_of = _by_query(np.ones(len(groups.query_of)), groups)
@@ -177,7 +177,7 @@ def _weighted_cells(logits: Floats, groups: Groups, weights: Floats) -> tuple[Fl
     return np.stack(accuracy, 2), nan_mean(np.stack(shares, 2), 2)
 
 
-def _distance(logits: Floats, groups: Groups, weights: Floats) -> Floats:
+def _distance(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
     found = []
     whole = (groups.versions >= 0).all(1)
     for t, z in enumerate(logits):
@@ -189,11 +189,11 @@ def _distance(logits: Floats, groups: Groups, weights: Floats) -> Floats:
     return np.stack(found, 1)
 
 
-def _by_query(values: Floats, groups: Groups) -> Floats:
+def _by_query(values: Floats, groups: RowIndex) -> Floats:
     return np.asarray(np.bincount(groups.query_of, values, len(groups.query_category)), np.float64)
 
 
-def _inside(inside: Floats, groups: Groups, weights: Floats) -> Floats:
+def _inside(inside: Floats, groups: RowIndex, weights: Floats) -> Floats:
     """Accuracy on held-out queries of the training category itself: the mean over the categories."""
     right = _by_query(right_rows(inside, groups).mean(0), groups)
     rows_of = _by_query(np.ones(len(groups.query_of)), groups)
@@ -204,7 +204,7 @@ def _inside(inside: Floats, groups: Groups, weights: Floats) -> Floats:
     return np.asarray(np.mean(found, axis=0))
 
 
-def _estimate(values: Floats) -> Estimate:
+def _estimate(values: Floats) -> ScoreInterval:
     """The first is of all queries as they are, the others of draws."""
     low, high = np.quantile(values[1:], [0.025, 0.975])
-    return Estimate(float(values[0]), float(low), float(high))
+    return ScoreInterval(float(values[0]), float(low), float(high))

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from askew.trainers.card import Table
+from askew.trainers.card import CardTable
 from askew.trainers.grepbias.scores import (
     GENDERS,
     Floats,
-    Groups,
+    RowIndex,
     average_zero_shot,
     cell_accuracy,
     cell_fractions,
@@ -34,7 +34,7 @@ _WORD = re.compile(r"[a-z]{2,}")
 
 
 @dataclass(frozen=True)
-class Result:
+class MethodLogits:
     """A method: logits of seeds by trainings by rows; ``inside`` of seeds by rows where held-out folds were run."""
 
     name: str
@@ -49,7 +49,7 @@ def published_cells(table: str) -> dict[tuple[str, str, str], float]:
     return {(r["train"], r["test"], r["name"]): float(r["value"]) for r in rows if r["table"] == table}
 
 
-def accuracy_table(number: str, result: Result, groups: Groups) -> Table:
+def accuracy_table(number: str, result: MethodLogits, groups: RowIndex) -> CardTable:
     """Table 1, 2 or 5: accuracy of training by test category; Average* leaves the diagonal out."""
     theirs = published_cells(number)
     accuracy = np.mean([cell_accuracy(one, groups) for one in result.logits], axis=0)
@@ -60,10 +60,12 @@ def accuracy_table(number: str, result: Result, groups: Groups) -> Table:
         rows.append((train, *cells, _both(zero_shot[t], theirs.get((train, "Average*", "accuracy")))))
     mean = [v for (_, test, _), v in theirs.items() if test == "Average*"]
     rows.append(("mean", *([""] * len(groups.names)), _both(zero_shot.mean(), float(np.mean(mean)))))
-    return Table(f"Table {number}: {result.name} [published]", ("train / test", *groups.names, "Average*"), tuple(rows))
+    return CardTable(
+        f"Table {number}: {result.name} [published]", ("train / test", *groups.names, "Average*"), tuple(rows)
+    )
 
 
-def fractions_table(result: Result, groups: Groups) -> Table:
+def fractions_table(result: MethodLogits, groups: RowIndex) -> CardTable:
     """Table 3: whose version wins, M/F/N of each cell; the average holds the diagonal."""
     theirs = published_cells("3")
     shares = _fractions(result, groups)
@@ -74,10 +76,10 @@ def fractions_table(result: Result, groups: Groups) -> Table:
         known = [[theirs.get((train, test, g)) for g in GENDERS] for test in (*groups.names, "Average")]
         if known[0][0] is not None:
             rows.append((f"{train} [published]", *(_three(np.array(one, float)) for one in known)))
-    return Table(f"Table 3: {result.name}, winners M/F/N", ("train / test", *groups.names, "Average"), tuple(rows))
+    return CardTable(f"Table 3: {result.name}, winners M/F/N", ("train / test", *groups.names, "Average"), tuple(rows))
 
 
-def before_after_table(before: Result, after: Result, groups: Groups) -> Table:
+def before_after_table(before: MethodLogits, after: MethodLogits, groups: RowIndex) -> CardTable:
     """Table 6: average shares of M, F, N and |M - F|, without and with the penalty."""
     theirs = published_cells("6")
     one, two = (nan_mean(_fractions(result, groups), 1) for result in (before, after))
@@ -89,10 +91,10 @@ def before_after_table(before: Result, after: Result, groups: Groups) -> Table:
         rows.append((train, *(_both(v, theirs.get((train, "Average", n))) for v, n in zip(ours, names, strict=True))))
     mean = [float(np.mean([v for (_, _, name), v in theirs.items() if name == wanted])) for wanted in names[-2:]]
     rows.append(("mean", *([""] * 6), *(_both(gap.mean(), m) for gap, m in zip(gaps, mean, strict=True))))
-    return Table(f"Table 6: {before.name} and {after.name} [published]", ("train", *names), tuple(rows))
+    return CardTable(f"Table 6: {before.name} and {after.name} [published]", ("train", *names), tuple(rows))
 
 
-def words_table(names: Sequence[str], documents: dict[str, list[str]], stop_words: frozenset[str]) -> Table:
+def words_table(names: Sequence[str], documents: dict[str, list[str]], stop_words: frozenset[str]) -> CardTable:
     """Table 4: the top three words of each category by TF-IDF over the categories' joined documents."""
     published = published_cells("4")
     counts = {name: Counter(_WORD.findall(" ".join(documents[name]).lower())) for name in names}
@@ -104,7 +106,7 @@ def words_table(names: Sequence[str], documents: dict[str, list[str]], stop_word
         ours = ", ".join(f"{word} ({score / length:.2f})" for word, score in top)
         theirs = ", ".join(f"{word} ({value:.2f})" for (train, _, word), value in published.items() if train == name)
         rows.append((name, ours, theirs))
-    return Table("Table 4: top words by TF-IDF", ("category", "ours", "published"), tuple(rows))
+    return CardTable("Table 4: top words by TF-IDF", ("category", "ours", "published"), tuple(rows))
 
 
 def _idf(word: str, counts: dict[str, Counter[str]]) -> float:
@@ -112,7 +114,7 @@ def _idf(word: str, counts: dict[str, Counter[str]]) -> float:
     return math.log((1 + len(counts)) / (1 + found)) + 1
 
 
-def summary_table(results: Sequence[Result], groups: Groups) -> Table:
+def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTable:
     """What the paper leaves out: intervals over queries, several seeds, and held-out queries on the diagonal."""
     rows = []
     for result in results:
@@ -126,14 +128,14 @@ def summary_table(results: Sequence[Result], groups: Groups) -> Table:
         "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
         "held-out diagonal", "seeds (sd of accuracy/|M-F|)",
     )  # fmt: skip
-    return Table(f"All methods, {len(groups.query_category)} queries, 95 % intervals", columns, tuple(rows))
+    return CardTable(f"All methods, {len(groups.query_category)} queries, 95 % intervals", columns, tuple(rows))
 
 
-def _fractions(result: Result, groups: Groups) -> Floats:
+def _fractions(result: MethodLogits, groups: RowIndex) -> Floats:
     return nan_mean(np.stack([cell_fractions(winners(one, groups), groups) for one in result.logits]), 0)
 
 
-def _gaps(result: Result, groups: Groups) -> Floats:
+def _gaps(result: MethodLogits, groups: RowIndex) -> Floats:
     """|M - F| of each training; of each seed first, since one seed may lean one way and the next the other."""
     leans = [male_minus_female(cell_fractions(winners(one, groups), groups)) for one in result.logits]
     return np.asarray(np.abs(leans).mean(0))

@@ -12,14 +12,14 @@ import numpy as np
 
 from askew.core.fingerprint import fingerprint
 from askew.models.find import identify
-from askew.trainers.common import Pace, Progress, remembered
-from askew.trainers.grepbias.finetune import FinetuneSettings, Texts, finetune, logits_of
+from askew.trainers.common import Progress, Schedule, remembered
+from askew.trainers.grepbias.finetune import FinetuneSettings, FinetuneTexts, finetune, logits_of
 from askew.trainers.grepbias.pairs import Floats, Names
 from askew.trainers.grepbias.protocol import FOLDS, ZeroShot, query_folds
 
 
 def zero_shot_finetuned(
-    texts: Texts, category: Names, names: Sequence[str], settings: FinetuneSettings, pace: Pace, work: Path,
+    texts: FinetuneTexts, category: Names, names: Sequence[str], settings: FinetuneSettings, pace: Schedule, work: Path,
     identity: Mapping[str, Any], seeds: Sequence[int] = (7,), held_out: bool = True, device: str = "cpu",
     progress: Progress | None = None,
 ) -> ZeroShot:  # fmt: skip
@@ -49,8 +49,8 @@ def zero_shot_finetuned(
 
 
 def _one(
-    texts: Texts, training: Any, settings: FinetuneSettings, pace: Pace, work: Path, about: Mapping[str, Any],
-    device: str,
+    texts: FinetuneTexts, training: Any, settings: FinetuneSettings, pace: Schedule, work: Path,
+    about: Mapping[str, Any], device: str,
 ) -> Floats:  # fmt: skip
     """The logits of all rows by one training."""
     whole = {**about, **asdict(settings), **asdict(pace), "model": identify(settings.model)}

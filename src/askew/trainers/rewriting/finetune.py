@@ -18,7 +18,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.models.encode import LOADING
 from askew.models.find import cannot_load, identify, locate, need
 from askew.models.generate import SMOLLM, Generator, Sampling, load_generator
-from askew.trainers.common import Pace, Progress, choose_device, run, seed_all
+from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
 KINDS = ("auto", "seq2seq", "causal")
 _IGNORED = -100
@@ -181,7 +181,7 @@ def _without_hints() -> Iterator[None]:
 
 
 def fit_texts(
-    prompts: Sequence[str], targets: Sequence[str], settings: TextSettings, pace: Pace, work: Path,
+    prompts: Sequence[str], targets: Sequence[str], settings: TextSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> TextModel:  # fmt: skip
     """Train on pairs of texts. Stopped, the same call goes on from the last whole checkpoint."""
@@ -198,13 +198,13 @@ def fit_texts(
     return made
 
 
-def epochs_for(examples: int, steps: int, pace: Pace) -> float:
+def epochs_for(examples: int, steps: int, pace: Schedule) -> float:
     """The epochs that make so many steps; those of the pace where no steps are asked for."""
     batches = -(-examples // pace.batch_size)
     return steps / -(-batches // pace.accumulate) if steps else pace.epochs
 
 
-def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Pace, work: Path) -> Any:
+def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, work: Path) -> Any:
     from transformers import PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     arguments = Seq2SeqTrainingArguments(

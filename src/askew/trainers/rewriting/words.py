@@ -14,7 +14,7 @@ import numpy.typing as npt
 from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
 from askew.models.rewrite import END, START, Sizes, WordRewriter, Words, split_words
-from askew.trainers.common import Pace, Progress, choose_device, run, seed_all, write_whole
+from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all, write_whole
 
 Vectors = tuple[Sequence[str], npt.NDArray[np.float32]]
 # Wanted texts and written ones in, a number out; higher is better.
@@ -47,7 +47,7 @@ class Rewrites:
 
 
 def fit_words(
-    kind: str, pairs: Rewrites, sizes: Sizes, pace: Pace, work: Path, dev: Rewrites | None = None,
+    kind: str, pairs: Rewrites, sizes: Sizes, pace: Schedule, work: Path, dev: Rewrites | None = None,
     vectors: Vectors | None = None, device: str | None = None, identity: Mapping[str, Any] | None = None,
     progress: Progress | None = None, score: Score | None = None,
 ) -> WordRewriter:  # fmt: skip
@@ -61,7 +61,7 @@ def fit_words(
     if vectors is not None:
         set_vectors(made, vectors)
     made.network.to(where)
-    trainer = _trainer(made, _Rows(made, pairs), pace, work, where)
+    trainer = _trainer(made, _WordRows(made, pairs), pace, work, where)
     best = None
     if dev is not None and len(dev) and score is not None:
         best = _keep_best(made, dev, score, work)
@@ -92,7 +92,7 @@ def set_vectors(made: WordRewriter, vectors: Vectors) -> None:
     table.requires_grad_(False)
 
 
-class _Rows:
+class _WordRows:
     """Numbers of examples in, batches out."""
 
     def __init__(self, made: WordRewriter, pairs: Rewrites) -> None:
@@ -124,7 +124,7 @@ class _Rows:
         return {**batch, "given": torch.from_numpy(given), "wanted": torch.from_numpy(wanted)}
 
 
-def _trainer(made: WordRewriter, rows: _Rows, pace: Pace, work: Path, device: str) -> Any:
+def _trainer(made: WordRewriter, rows: _WordRows, pace: Schedule, work: Path, device: str) -> Any:
     from transformers import PrinterCallback, Trainer, TrainingArguments
 
     arguments = TrainingArguments(**pace.arguments(work, device), remove_unused_columns=False)

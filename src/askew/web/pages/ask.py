@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from askew.app.explore.answers import EFFECTIVENESS, LEAN, Alternatives, Answer, ShownResult, Value
+from askew.app.explore.warrant import Warrant
 from askew.publish.page import numerals as n
-from askew.stages.explore.answers import EFFECTIVENESS, LEAN, Alternatives, Answer, Result, Value
-from askew.stages.explore.warrant import Warrant
 from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.otherwise import compared, otherwise
@@ -161,7 +161,7 @@ def _results(answer: Answer) -> Markup:
     return tag("section", title, tag("ol", *items, class_="results"), aria_labelledby="results-title", id="results")
 
 
-def _result(one: Result, answer: Answer, most: int) -> Markup:
+def _result(one: ShownResult, answer: Answer, most: int) -> Markup:
     judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
     head = tag(
         "p",

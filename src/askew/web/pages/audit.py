@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from askew.app.explore.audit import Audit, Worst
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Line, sorted_gains, steps
 from askew.publish.page.frame import About
-from askew.stages.explore.audit import Audit, Worst
 from askew.web.markup import Markup, address, element, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
@@ -26,7 +26,7 @@ _CHANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Chosen:
+class AuditForm:
     """What was chosen: runs by their names in a link, judgements, the measure of the figures, missing documents."""
 
     runs: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Chosen:
         return address("/audit", given)
 
 
-def audit_page(known: Mapping[str, str], chosen: Chosen, found: Audit | None, problem: str, note: str) -> Page:
+def audit_page(known: Mapping[str, str], chosen: AuditForm, found: Audit | None, problem: str, note: str) -> Page:
     """The forms, and the result where there is one. ``known`` are runs that can be chosen: link name and words."""
     body: list[Markup] = [tag("h1", "Runs"), _choose(known, chosen), _upload()]
     if problem:
@@ -54,7 +54,7 @@ def audit_page(known: Mapping[str, str], chosen: Chosen, found: Audit | None, pr
     return Page("Runs", tuple(body), "/audit", note)
 
 
-def _choose(known: Mapping[str, str], chosen: Chosen) -> Markup:
+def _choose(known: Mapping[str, str], chosen: AuditForm) -> Markup:
     if not known:
         return Markup()
     boxes = [
@@ -86,7 +86,7 @@ def _upload() -> Markup:
     return tag("details", tag("summary", "Upload runs of your own"), form, words)
 
 
-def _found(found: Audit, chosen: Chosen) -> list[Markup]:
+def _found(found: Audit, chosen: AuditForm) -> list[Markup]:
     measure = chosen.measure or found.measures[0]
     tables = [_means(found), *([_comparison(found)] if found.comparison is not None else [])]
     body = [tag("div", *tables, class_="overview uneven" if len(found.report.runs) == 2 else "overview")]
@@ -140,7 +140,7 @@ def _comparison(found: Audit) -> Markup:
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 
 
-def _measures(found: Audit, chosen: Chosen, measure: str) -> Markup:
+def _measures(found: Audit, chosen: AuditForm, measure: str) -> Markup:
     links = [
         element("a", one, href=chosen.link(measure=one) + "#by-query", aria_current="true" if one == measure else None)
         for one in found.measures

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from askew.app.explore.answers import Answer, Comparison, Move, ShownResult
+from askew.app.explore.explorer import AGREEMENT_SAYS
 from askew.publish.page import numerals as n
-from askew.stages.explore.answers import Answer, Comparison, Move, Result
-from askew.stages.explore.explorer import AGREEMENT_SAYS
 from askew.web.markup import Markup, address, element, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
@@ -112,7 +112,7 @@ def _side(answer: Answer, title: str, moves: Mapping[str, Move], most: int, dept
     return tag("div", heading, tag("ol", *items, class_="side"), class_="side-box")
 
 
-def _row(one: Result, answer: Answer, move: Move, most: int, depth: int, is_new: bool) -> Markup:
+def _row(one: ShownResult, answer: Answer, move: Move, most: int, depth: int, is_new: bool) -> Markup:
     judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
     head = tag(
         "p",

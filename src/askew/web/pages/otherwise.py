@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from askew.app.explore.answers import Alternatives, Variant
+from askew.app.explore.explorer import AGREEMENT_SAYS
 from askew.publish.page import numerals as n
-from askew.stages.explore.answers import Alternatives, Variant
-from askew.stages.explore.explorer import AGREEMENT_SAYS
 from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.scatter import scatter

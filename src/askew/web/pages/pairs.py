@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from askew.app.explore.pairs import PairPage, ShownPairs
 from askew.engine.manifest import Manifest
 from askew.publish.page import numerals as n
-from askew.stages.explore.pairs import PairPage, PairTable
 from askew.web.markup import Markup, address, below, element, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
@@ -31,7 +31,7 @@ def empty_page(reason: str, note: str) -> Page:
 
 
 def pairs_page(
-    table: PairTable, found: PairPage, asked: PairFilter, known: Sequence[Manifest], can_open: bool, note: str
+    table: ShownPairs, found: PairPage, asked: PairFilter, known: Sequence[Manifest], can_open: bool, note: str
 ) -> Page:
     """One page of the pairs that fit."""
     given = given_of(asked)
@@ -51,7 +51,7 @@ def pairs_page(
     return Page("Dataset", tuple(body), "/pairs", note)
 
 
-def _choose(table: PairTable, known: Sequence[Manifest]) -> Markup:
+def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     chosen = table.manifest.settings.get("selector", "unknown")
     facts = tag("p", "Pairs of ", tag("code", table.name), f", chosen by {shown(chosen)}. ",
                 element("a", "How it came about", href=below("/plan", table.name)))  # fmt: skip
@@ -71,7 +71,7 @@ def _options(counts: Mapping[str, int], every: str) -> list[p.Option]:
     return [("", every), *((value, f"{value} ({count:,})") for value, count in counts.items())]
 
 
-def _filters(table: PairTable, asked: PairFilter) -> Markup:
+def _filters(table: ShownPairs, asked: PairFilter) -> Markup:
     counts = table.counts
     controls = [p.text_input("text", "Words", asked.text, "wide")]
     for name, label in (("subset", "Subset"), ("outcome", "Outcome"), ("group", "Group"), ("label", "Label"),
@@ -97,13 +97,13 @@ def _downloads(given: Mapping[str, Any]) -> Markup:
     return tag("span", "Take the selection along: ", links[0], " or ", links[1])
 
 
-def _measures(table: PairTable, asked: PairFilter) -> list[str]:
+def _measures(table: ShownPairs, asked: PairFilter) -> list[str]:
     """The measures that have columns: the one asked for, those that the outcome may name, then the first ones."""
     first = [name for name in (asked.measure, *table.sides) if name]
     return list(dict.fromkeys([*first, *table.measures]))[:_SHOWN]
 
 
-def _table(table: PairTable, found: PairPage, asked: PairFilter, can_open: bool) -> Markup:
+def _table(table: ShownPairs, found: PairPage, asked: PairFilter, can_open: bool) -> Markup:
     measures = _measures(table, asked)
     head: list[tuple[object, str]] = [("asked otherwise", "quote"), ("first asked", "quote")]
     head += [(name, "number") for name in measures]
@@ -126,7 +126,7 @@ def _row(row: Mapping[str, Any], measures: Sequence[str], outcome: str, can_open
             tag("span", *details, *marked, class_="marked")]  # fmt: skip
 
 
-def _outcome(row: Mapping[str, Any], table: PairTable) -> str:
+def _outcome(row: Mapping[str, Any], table: ShownPairs) -> str:
     first, lean = ((name, row["measures"][name]["gain"] if name else None) for name in table.sides)
     return p.outcome_beside(row.get("outcome"), first, lean, float(table.manifest.settings.get("tolerance", 0.0)))
 

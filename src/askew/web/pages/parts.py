@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from askew.app.explore.answers import Setting, ShownResult
+from askew.app.explore.marks import Mark
 from askew.publish.page import numerals as n
 from askew.publish.page.markup import Value
-from askew.stages.explore.answers import Result, Setting
-from askew.stages.explore.marks import Mark
 from askew.web.markup import Markup, address, element, shown, tag
 
 LEFT, RIGHT, OTHER = "g1", "g2", "g3"
@@ -62,7 +62,7 @@ def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str
     )
 
 
-def most_words(results: Sequence[Result], setting: Setting) -> int:
+def most_words(results: Sequence[ShownResult], setting: Setting) -> int:
     """The most words of one side in a result, so that bars can be compared."""
     return max((one.mentions.get(group, 0) for one in results for group in (setting.left, setting.right)), default=1)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from askew.app.explore.plan import StepFile, StepNode, name_of
 from askew.core.address import without_secret_values
 from askew.publish.page import numerals as n
 from askew.publish.page.axes import shortened
 from askew.publish.page.frame import About, picture, text
-from askew.stages.explore.plan import StepFile, StepNode, name_of
 from askew.web.markup import Markup, below, element, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page

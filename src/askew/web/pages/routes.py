@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from askew.app.explore.explorer import Explorer
+from askew.app.explore.opening import Opening, demo_queries
 from askew.core.errors import DataError
-from askew.stages.explore.explorer import Explorer
-from askew.stages.explore.opening import Opened, demo_queries
 from askew.web import schemas as s
 from askew.web.access import COOKIE, SECONDS
 from askew.web.api import Here
@@ -37,7 +37,7 @@ async def kept_html(site: Site, key: Hashable, make: Callable[[], Page]) -> Resp
     return HTMLResponse(await site.work.bytes_of(("page", key), lambda: render(make())))
 
 
-def note_of(opened: Opened) -> str:
+def note_of(opened: Opening) -> str:
     """What is open, for the foot of a page."""
     if opened.explorer is None:
         return ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from askew.app.explore.answers import Alternatives, Variant
 from askew.publish.page.axes import axis, text_width
 from askew.publish.page.frame import UNDER, About, Plot, line, numeric_frame, numeric_plot, picture, text
 from askew.publish.page.frame import mark as shape
-from askew.stages.explore.answers import Alternatives, Variant
 from askew.web.markup import Markup, element, tag
 
 # Shapes by their number among those of charts, and sizes. The colours of the two groups are kept for the groups.

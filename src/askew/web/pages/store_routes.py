@@ -13,14 +13,14 @@ from fastapi import APIRouter, Query, Request, Response, UploadFile
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
+from askew.app.explore.audit import Audit, audit
+from askew.app.explore.logs import read_log_report
+from askew.app.explore.opening import Opening
+from askew.app.explore.pairs import as_parquet, as_tsv, datasets
+from askew.app.explore.plan import plan_of, step_of
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run, read_run
-from askew.stages.explore.audit import Audit, audit
-from askew.stages.explore.logs import read_log_report
-from askew.stages.explore.opening import Opened
-from askew.stages.explore.pairs import as_parquet, as_tsv, datasets
-from askew.stages.explore.plan import plan_of, step_of
 from askew.web import schemas as s
 from askew.web.api import Here, wanted_of
 from askew.web.pages import audit as runs_page
@@ -44,7 +44,7 @@ async def pairs_page(site: Here, asked: Filter) -> Response:
     return html(await site.work.run(lambda: _pairs(site, opened, asked)))
 
 
-def _pairs(site: Site, opened: Opened, asked: s.PairFilter) -> Page:
+def _pairs(site: Site, opened: Opening, asked: s.PairFilter) -> Page:
     note = note_of(opened)
     known = datasets(site.store_of(opened))
     if not known:
@@ -81,7 +81,7 @@ async def audit_page(
 ) -> Response:  # fmt: skip
     """Runs."""
     opened = await site.opened()
-    chosen = runs_page.Chosen(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
+    chosen = runs_page.AuditForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
     try:
         key = ("audit", chosen, await site.work.run(lambda: _changed(opened, chosen)))
         return await kept_html(site, key, lambda: _audit(site, opened, chosen))
@@ -89,7 +89,7 @@ async def audit_page(
         return html(found.page, 400)
 
 
-def _changed(opened: Opened, chosen: runs_page.Chosen) -> tuple[int, ...]:
+def _changed(opened: Opening, chosen: runs_page.AuditForm) -> tuple[int, ...]:
     """When the chosen files were last written: with another file it is another page."""
     files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
     return tuple(file.stat().st_ctime_ns for file in files if file.exists())
@@ -103,7 +103,7 @@ class _NotMeasured(Exception):
         self.page = page
 
 
-def _audit(site: Site, opened: Opened, chosen: runs_page.Chosen) -> Page:
+def _audit(site: Site, opened: Opening, chosen: runs_page.AuditForm) -> Page:
     known = {name: path.name for name, path in opened.runs.items()}
     found: Audit | None = None
     problem = ""
@@ -123,7 +123,7 @@ def _audit(site: Site, opened: Opened, chosen: runs_page.Chosen) -> Page:
     return page
 
 
-def _run(site: Site, opened: Opened, name: str) -> Run:
+def _run(site: Site, opened: Opening, name: str) -> Run:
     if name in opened.runs:
         return read_run(opened.runs[name])
     if name.startswith(_UPLOAD):
@@ -164,9 +164,9 @@ async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None =
     return RedirectResponse(found.link(), 303)
 
 
-def _taken(site: Site, sent: list[tuple[str, bytes]], judged: tuple[str, bytes] | None) -> runs_page.Chosen:
+def _taken(site: Site, sent: list[tuple[str, bytes]], judged: tuple[str, bytes] | None) -> runs_page.AuditForm:
     runs = [f"{_UPLOAD}{site.uploads.add_run(name, data).digest}" for name, data in sent]
-    return runs_page.Chosen(tuple(runs), site.uploads.add_judgements(*judged).digest if judged else "")
+    return runs_page.AuditForm(tuple(runs), site.uploads.add_judgements(*judged).digest if judged else "")
 
 
 @router.get("/plan")
@@ -176,7 +176,7 @@ async def plan_page(site: Here) -> Response:
     return html(await site.work.run(lambda: _plan(site, opened)))
 
 
-def _plan(site: Site, opened: Opened) -> Page:
+def _plan(site: Site, opened: Opening) -> Page:
     store, note = site.store_of(opened), note_of(opened)
     nodes = plan_of(store)
     return plan.plan_page(nodes, store.unfinished(), note) if nodes else plan.empty_page(note)

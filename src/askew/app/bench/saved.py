@@ -1,0 +1,87 @@
+"""The runs of a bench as files, in a folder that may hold other things: what is not ours is never written over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.bench.methods import Lever
+from askew.app.search.retrieve import write_run
+from askew.core.errors import ConfigError
+from askew.core.ranking import Hits
+from askew.publish.files import checksum_text, read_checksums
+from askew.publish.page.parts import slug
+from askew.publish.page.writing import check_out
+from askew.rankers.common import one_word
+
+# What we wrote, with digests: by it we know our files again.
+LIST = "runs.sha256"
+
+
+def check_place(out: Path, levers: Sequence[Lever]) -> None:
+    """Refuse a folder that the report or the runs cannot go to, before any work."""
+    check_out(out)
+    folder = out / "runs"
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise ConfigError(f"{folder}: expected a folder or a new name, found something else; give another --out")
+    known = _known(folder)
+    for name in run_names(levers).values():
+        for path in (folder / f"{name}.run", folder / f"{name}.parquet"):
+            if path.exists() and known.get(path.name) != _digest(path):
+                raise ConfigError(f"{path}: it is there already and is no run of an earlier bench; give another --out")
+
+
+def _known(folder: Path) -> dict[str, str]:
+    path = folder / LIST
+    return read_checksums(path.read_bytes().decode("utf-8", "replace"))[0] if path.is_file() else {}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def run_names(levers: Sequence[Lever]) -> dict[str, str]:
+    """The name of each lever's run as a file, by its text."""
+    taken: dict[str, str] = {}
+    for lever in levers:
+        taken[slug(lever.text, taken, before="")] = lever.text
+    return {text: name for name, text in taken.items()}
+
+
+def write_runs(out: Path, runs: Mapping[Lever, Hits], query_ids: Sequence[str], doc_ids: pa.Array) -> list[Path]:
+    """Write what each lever found to runs/*.run, or as Parquet where an id has a blank in it.
+
+    Runs of an earlier bench are replaced, or removed where they are not of this one.
+    """
+    folder = out / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    known, ids = _known(folder), pa.array(query_ids, pa.string())
+    # A blank inside an id would make another column of it in a TREC run.
+    blank = any(pc.any(pc.match_substring_regex(one, r"\s")).as_py() for one in (ids, doc_ids))
+    names, written = run_names(list(runs)), []
+    for lever, hits in runs.items():
+        path = folder / f"{names[lever.text]}{'.parquet' if blank else '.run'}"
+        write_run([_lines(hits, ids, doc_ids)], path, one_word(lever.text))
+        written.append(path)
+    for name in known.keys() - {path.name for path in written}:
+        if (folder / name).is_file() and _digest(folder / name) == known[name]:
+            (folder / name).unlink()
+    (folder / LIST).write_text(checksum_text({path.name: _digest(path) for path in written}), encoding="utf-8")
+    return written
+
+
+def _lines(hits: Hits, query_ids: pa.Array, doc_ids: pa.Array) -> pl.DataFrame:
+    rows = hits.rows()
+    return pl.DataFrame({
+        "query_id": pl.from_arrow(query_ids.take(pa.array(rows))),
+        "doc_id": pl.from_arrow(doc_ids.take(pa.array(hits.docs))),
+        "rank": np.arange(len(rows)) - hits.offsets[rows] + 1,
+        "score": hits.scores,
+    })  # fmt: skip

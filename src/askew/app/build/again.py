@@ -1,0 +1,110 @@
+"""Pairs in, variants out, to be asked again of another ranker: the chosen ones, and those of queries that stay hard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.build.variants import ORIGINAL, SCHEMA
+from askew.core.errors import ConfigError
+from askew.core.measure import Direction
+
+EVERY = "all"
+_SIDES = ("query_id", "variant_id", "text", "original_text", "method")
+
+
+class ChosenPairs:
+    """The pairs of some subsets as variants, each query's original first: what helps here, does it help elsewhere?"""
+
+    name = "chosen"
+    version = 1
+    together = "query_id"
+
+    def __init__(self, subsets: Sequence[str]) -> None:
+        self.subsets = tuple(subsets)
+
+    def settings(self) -> Mapping[str, Any]:
+        """The subsets."""
+        return {"subsets": list(self.subsets)}
+
+    def rows_used(self, table: pa.Table) -> int:
+        """Every variant but the originals was a pair."""
+        return _candidates(table)
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """Variants, query by query."""
+        pairs = pl.DataFrame(pl.from_arrow(rows))
+        wanted = pl.lit(True) if self.subsets == (EVERY,) else pl.any_horizontal(*self.subsets)
+        chosen = pairs.filter(wanted)
+        left = pairs.height - chosen.height
+        return _variants(chosen), {"not chosen": left} if left else {}
+
+
+class Hard:
+    """The queries that no candidate helps, each with its best candidate, as RePair asks them of a dense ranker.
+
+    As published, a query is hard where its original is strictly better than the best candidate; with ``ties`` also
+    where they are equal: then nothing was improved.
+    """
+
+    name = "hard"
+    version = 1
+    together = "query_id"
+
+    def __init__(self, measure: str, direction: Direction, ties: bool = False) -> None:
+        self.measure, self._direction, self.ties = measure, direction, ties
+
+    def settings(self) -> Mapping[str, Any]:
+        """The measure that nothing improves, and whether as good as before is hard too."""
+        return {"measure": self.measure, "ties": self.ties}
+
+    def rows_used(self, table: pa.Table) -> int:
+        """Every variant but the originals was a pair."""
+        return _candidates(table)
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """Original and best candidate of each hard query."""
+        pairs = pl.DataFrame(pl.from_arrow(rows))
+        gain = pl.col(f"gain_{self.measure}")
+        best = pairs.filter(gain.is_not_nan() & gain.is_not_null()).sort(
+            "query_id", gain, descending=[False, True], maintain_order=True
+        ).unique("query_id", keep="first", maintain_order=True)  # fmt: skip
+        hard = best.filter(gain <= 0 if self.ties else gain < 0)
+        counts = {
+            "not the best of its query": pairs.height - best.height,
+            "improved" if self.ties else "as good or better": best.height - hard.height,
+        }
+        order = pairs.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("place")
+        sorted_hard = hard.join(order, on="query_id").sort("place")
+        return _variants(sorted_hard), {reason: count for reason, count in counts.items() if count}
+
+
+def _candidates(table: pa.Table) -> int:
+    return int(pc.sum(pc.not_equal(table["method"], ORIGINAL)).as_py() or 0)
+
+
+def _variants(pairs: pl.DataFrame) -> pa.Table:
+    """The pairs as variants: the original of each query, then its candidates, in the order of the pairs."""
+    candidates = pairs.select(*_SIDES).with_row_index("place")
+    nothing = [pl.lit(None, pl.String).alias(name) for name in ("settings", "doc_id")]
+    first = candidates.unique("query_id", keep="first", maintain_order=True)
+    originals = first.select(
+        "query_id", pl.col("query_id").alias("variant_id"), pl.col("original_text").alias("text"),
+        pl.lit(ORIGINAL).alias("method"), *nothing, "place", pl.lit(0).alias("after"),
+    )  # fmt: skip
+    others = candidates.select("query_id", "variant_id", "text", "method", *nothing, "place", pl.lit(1).alias("after"))
+    # The pairs of a query stand together, so its first place is before all others.
+    table = pl.concat([originals, others]).sort("place", "after").select(SCHEMA.names)
+    return table.to_arrow().cast(SCHEMA)
+
+
+def read_subsets(given: Any, known: Sequence[str], section: str) -> list[str]:
+    """The subsets that a recipe names, checked against those of its selector."""
+    allowed = [*known, EVERY]
+    if not isinstance(given, list) or not given or not all(one in allowed for one in given):
+        raise ConfigError(f"recipe: {section}.of should be some of {', '.join(allowed)}; found {given!r}")
+    return [EVERY] if EVERY in given else given

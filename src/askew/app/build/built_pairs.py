@@ -1,0 +1,257 @@
+"""The candidates of a build as columns: which query each asks, what it finds, and how it scores against its original.
+
+A store of a build has all candidates and their results; a published dataset has the chosen pairs only, which is enough
+to learn from and too little to choose among.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Direction
+from askew.core.ranking import Floats, Ints
+from askew.core.split import part_of
+from askew.corpora.parquet import parquet_frames
+from askew.engine.manifest import Manifest
+from askew.engine.store import Store
+from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.publish.splits import SALT, normal
+from askew.rankers.disk import StoredTexts, read_header
+from askew.statistics.intervals import size_bounds
+from askew.statistics.significance import Paired, paired
+from askew.trainers.selector import (
+    NEGATIVE,
+    NEITHER,
+    ORIGINAL,
+    POSITIVE,
+    PairTexts,
+    TopDocuments,
+    best_candidate,
+    least_leaning,
+)
+
+EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
+# Trained on, the chance learned on, thresholds chosen on, reported on.
+SHARES = {"train": 0.5, "fit": 0.1, "dev": 0.1, "test": 0.3}
+DEPTH = 10
+_SIDES = ("old", "new", "gain")
+_NEEDED = ("query_id", "variant_id", "text", "original_text")
+
+
+@dataclass(frozen=True)
+class Built:
+    """The candidates of a dataset. ``query`` numbers the query of each row; ``whole`` says that no candidate is left
+    out, so that choosing among them is what it would be at query time.
+    """
+
+    table: pl.DataFrame
+    query: Ints
+    query_ids: Sequence[str]
+    originals: Sequence[str]
+    whole: bool
+    found: tuple[TopDocuments, TopDocuments] | None = None
+    index: Path | None = None
+
+    @cached_property
+    def measures(self) -> dict[str, MeasureRequest]:
+        """The measures of both sides."""
+        texts = [name.removeprefix("new_") for name in self.table.columns if name.startswith("new_")]
+        return {one.text: one for one in Catalogue(None, {"background": "self"}).complete(texts)}
+
+    @cached_property
+    def first(self) -> Ints:
+        """The first row of each query."""
+        return np.searchsorted(self.query, np.arange(len(self.query_ids)))
+
+    def new(self, measure: str) -> Floats:
+        """A measure of each candidate."""
+        return self._column(f"new_{measure}")
+
+    def old(self, measure: str) -> Floats:
+        """A measure of each original, by query."""
+        return self._column(f"old_{measure}")[self.first]
+
+    def gain(self, measure: str) -> Floats:
+        """What each candidate gains over its original."""
+        return self._column(f"gain_{measure}")
+
+    def _column(self, name: str) -> Floats:
+        if name not in self.table.columns:
+            raise DataError(f"pairs: expected the column {name!r}, found {', '.join(self.table.columns)}")
+        return self.table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+    def parts(self, shares: Mapping[str, float] | None = None) -> npt.NDArray[np.str_]:
+        """The part of each query: that of the published dataset, or by its words, so that the same question is never in
+        two parts.
+        """
+        if "split" in self.table.columns:
+            return self.table["split"].gather(self.first).to_numpy().astype(np.str_)
+        return np.array([part_of(normal(text), shares or SHARES, SALT) for text in self.originals])
+
+    def texts(self, with_passages: bool = True) -> PairTexts:
+        """What a cross-encoder reads; with the first passages where the store has runs and texts."""
+        candidates = self.table["text"].to_list()
+        if self.found is None or self.index is None or not with_passages:
+            return PairTexts(self.originals, candidates, self.query)
+        kept = StoredTexts(self.index, read_header(self.index)["documents"])
+        firsts = [found.docs[:, 0] for found in self.found]
+        used, places = np.unique(np.concatenate(firsts), return_inverse=True)
+        passages = ["" if doc < 0 else kept[doc] for doc in used.tolist()]
+        ends = len(firsts[0])
+        return PairTexts(self.originals, candidates, self.query, passages, places[:ends], places[ends:])
+
+
+def read_built(source: Path) -> Built:
+    """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
+    if (source / "askew.json").is_file():
+        return _built(_published(source), whole=False)
+    store = Store(source)
+    steps = {manifest.key: manifest for manifest in store.steps()}
+    pairs = [manifest for manifest in steps.values() if manifest.step == "pairs"]
+    if len(pairs) != 1:
+        raise DataError(
+            f"{source}: expected a published dataset, or a store with one finished step 'pairs', found {len(pairs)}; "
+            "make one with askew run RECIPE --store FOLDER"
+        )
+    table = _read(store, pairs[0], None)
+    runs = steps.get(steps[pairs[0].input_key].input_key) if pairs[0].input_key in steps else None
+    built = _built(table, whole=True)
+    if runs is None:
+        return built
+    found = _found(_read(store, runs, ["query_id", "variant_id", "doc", "score"]), built)
+    indexes = sorted(source.glob("index-bm25-*"))
+    return Built(
+        built.table, built.query, built.query_ids, built.originals, True, found,
+        indexes[0] if len(indexes) == 1 else None,
+    )  # fmt: skip
+
+
+def _published(folder: Path) -> pl.DataFrame:
+    """All pairs of a dataset; a file is named after its split."""
+    files = sorted((folder / "data").glob("*.parquet"))
+    if not files:
+        raise DataError(f"{folder}: expected a published dataset with files below data/, found none")
+    parts = zip(files, parquet_frames(files, "dataset"), strict=True)
+    table = pl.concat(frame.with_columns(split=pl.lit(file.name.partition("-")[0])) for file, frame in parts)
+    sides = {name: name.replace(":", "_", 1) for name in table.columns if name.partition(":")[0] in _SIDES}
+    return table.rename(sides)
+
+
+def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
+
+
+def _built(table: pl.DataFrame, whole: bool) -> Built:
+    missing = [name for name in _NEEDED if name not in table.columns]
+    if missing:
+        raise DataError(f"pairs: expected the column {missing[0]!r}, found {', '.join(table.columns)}")
+    if not table.height:
+        raise DataError("pairs: expected a pair or more, found none")
+    ids = table["query_id"].unique(maintain_order=True)
+    numbers = pl.DataFrame({"query_id": ids, "_query": np.arange(len(ids))})
+    joined = table.join(numbers, on="query_id", maintain_order="left").sort("_query", maintain_order=True)
+    originals = joined.group_by("_query", maintain_order=True).agg(pl.col("original_text").first())["original_text"]
+    return Built(joined.drop("_query"), joined["_query"].to_numpy(), ids.to_list(), originals.to_list(), whole)
+
+
+def _found(runs: pl.DataFrame, built: Built) -> tuple[TopDocuments, TopDocuments]:
+    """The first documents of each original and each candidate."""
+    cut = runs.select("variant_id", doc=pl.col("doc").list.head(DEPTH), value=pl.col("score").list.head(DEPTH))
+    wanted = (pl.Series("variant_id", built.query_ids), built.table["variant_id"])
+    original, candidate = (
+        _matrix(name.to_frame().join(cut, on="variant_id", how="left", maintain_order="left")) for name in wanted
+    )
+    return original, candidate
+
+
+def _matrix(lists: pl.DataFrame) -> TopDocuments:
+    lengths = lists["doc"].list.len().fill_null(0).to_numpy()
+    there = np.arange(DEPTH) < lengths[:, None]
+    docs, scores = np.full(there.shape, -1, np.int64), np.zeros(there.shape)
+    docs[there] = lists["doc"].explode().drop_nulls().to_numpy()
+    scores[there] = lists["value"].explode().drop_nulls().to_numpy()
+    return TopDocuments(docs, scores)
+
+
+def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) -> npt.NDArray[np.int8]:
+    """What each candidate is an example of: POSITIVE, NEGATIVE or NEITHER."""
+    if learns == "refairmulate":
+        for name in ("fair", "negative"):
+            if name not in built.table.columns:
+                raise DataError(f"pairs: expected the column {name!r}, which says what a pair is chosen for")
+        fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
+        if not (negative & ~fair).any():
+            raise DataError(
+                "pairs: expected negative pairs beside the chosen ones, found none: a selector cannot be trained on "
+                "good examples alone; build with a selector that names negatives (refairmulate)"
+            )
+        return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
+    gain = built.gain(effectiveness)
+    if learns == "effectiveness":
+        return np.where(gain > 0, POSITIVE, np.where(gain < 0, NEGATIVE, NEITHER)).astype(np.int8)
+    if learns == "no-loss":
+        return np.where(np.isnan(gain), NEITHER, np.where(gain >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
+    raise ConfigError(f"selector, learns: nothing is known of {learns!r}")
+
+
+@dataclass(frozen=True)
+class QuerySubset:
+    """The queries of one part, their candidates, and the query of each candidate counted within the part."""
+
+    queries: Ints
+    rows: Ints
+    query: Ints
+
+    @classmethod
+    def of(cls, built: Built, parts: npt.NDArray[np.str_], name: str) -> QuerySubset:
+        """One part of a split by query."""
+        queries = np.flatnonzero(parts == name)
+        rows = np.flatnonzero(parts[built.query] == name)
+        if not len(queries):
+            raise DataError(f"selector: expected queries in the part {name!r}, found none of {len(parts)}; build more")
+        return cls(queries, rows, np.searchsorted(queries, built.query[rows]))
+
+    def best(self, worth: Floats, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
+        """For each query the row of the candidate with the highest worth, or ORIGINAL; ``worth`` is by candidate."""
+        return self._rows(best_candidate(self.query, len(self.queries), worth, allowed))
+
+    def least(self, lean: Floats, old: Floats, chance: Floats, threshold: float) -> Ints:
+        """The least leaning candidate that has the chance; ``lean`` and ``chance`` by candidate, ``old`` by query."""
+        return self._rows(least_leaning(self.query, len(self.queries), lean, old, chance, threshold))
+
+    def _rows(self, chosen: Ints) -> Ints:
+        return np.where(chosen == ORIGINAL, ORIGINAL, self.rows[chosen])
+
+
+def as_measured(measure: str) -> str:
+    """The name of a measure in a table of ``effects``: bars around one that is taken without its sign."""
+    ways = {one.text: one.direction for one in Catalogue(None, {"background": "self"}).complete([measure])}
+    return f"|{measure}|" if ways.get(measure) is Direction.ZERO else measure
+
+
+def effects(built: Built, part: QuerySubset, chosen: Ints, margin: float) -> dict[str, Paired]:
+    """What becomes of the queries of a part when these rows are taken: each measure against the originals.
+
+    A lean is taken without its sign, query by query. Queries without a value on both sides are left out of a measure.
+    ``margin`` is the largest loss of effectiveness that would not matter.
+    """
+    found = {}
+    for measure, asked in built.measures.items():
+        direction, bounds = asked.direction, asked.bounds
+        old = built.old(measure)[part.queries]
+        new = np.where(chosen == ORIGINAL, old, built.new(measure)[chosen])
+        if direction is Direction.ZERO:
+            old, new, direction, bounds = np.abs(old), np.abs(new), Direction.DOWN, size_bounds(bounds)
+        there = ~np.isnan(old) & ~np.isnan(new)
+        limit = margin if measure == EFFECTIVENESS else None
+        found[measure] = paired(old[there], new[there], direction, bounds, margin=limit)
+    return found

@@ -1,0 +1,43 @@
+"""classify: queries in, those of the wanted labels out, each with its label."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from askew.app.search.classify import ABSTAINS
+from askew.core.errors import ConfigError
+from askew.plugins.methods import ClassifierPlugin
+
+SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
+
+
+class Classify:
+    """Keeps the queries of some labels. Those of others are dropped and counted by their label."""
+
+    name = "classify"
+    version = 1
+
+    def __init__(self, classifier: ClassifierPlugin, keep: Sequence[str] = ("neutral",)) -> None:
+        unknown = [label for label in keep if label not in classifier.labels]
+        if unknown or not keep:
+            known = ", ".join(classifier.labels)
+            raise ConfigError(f"classify: expected keep to be some of {known}; found {', '.join(unknown) or 'none'}")
+        self.classifier, self.keep = classifier, tuple(keep)
+
+    def settings(self) -> Mapping[str, Any]:
+        """The classifier with its settings, and the labels that are kept."""
+        return {"classifier": self.classifier.name, **self.classifier.settings(), "keep": list(self.keep)}
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """The rows that are kept, labelled."""
+        labels = [label or ABSTAINS for label in self.classifier.classify(rows["text"].to_pylist()).names()]
+        kept = [label in self.keep for label in labels]
+        dropped = Counter(f"label {label}" for label, stays in zip(labels, kept, strict=True) if not stays)
+        table = pa.table([rows["query_id"], rows["text"], pa.array(labels, pa.string())], schema=SCHEMA)
+        if "context" in rows.column_names:
+            table = table.append_column("context", rows["context"])
+        return table.filter(pa.array(kept)), dict(dropped)

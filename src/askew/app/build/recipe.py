@@ -1,0 +1,368 @@
+"""Recipes: a TOML file that says which collection, which methods, which measures. Checked whole before any work."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from askew.app.build.again import ChosenPairs, Hard, read_subsets
+from askew.app.build.pairs import Select
+from askew.app.build.queries import Classify
+from askew.app.build.resources import Resources
+from askew.app.build.runs import Retrieve
+from askew.app.build.scores import Evaluate
+from askew.app.build.variants import ORIGINAL, Keep, Reformulate
+from askew.app.search.classify import make_classifier
+from askew.app.search.compose import make_ranker
+from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
+from askew.core.address import know_secrets
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.shipped import DATA
+from askew.engine.plan import Plan, Step
+from askew.engine.store import Store
+from askew.plugins.kinds import RankerPlugin, SelectorPlugin, Stage
+from askew.plugins.methods import ReformulatorPlugin
+from askew.plugins.registry import check, from_spec, made_type, names, settings_of
+
+_FOLDER = DATA / "recipes"
+# The sections of a recipe; those in the second set are lists of tables.
+_TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "select", "hard")
+_LISTS = ("reformulate", "filter", "cross")
+_TEXTS = ("title", "about")
+_METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+# Rows of a shard, by stage: few where a row takes long or comes out as many, so that work can be shared out and little
+# is lost with a worker.
+_SHARD_ROWS = {"reformulate": 512, "filter": 16_384, "retrieve": 16_384}
+_NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe as read: its name and its sections."""
+
+    name: str
+    # A recipe may hold a key, and what holds a recipe is printed in places that nobody thinks of.
+    sections: Mapping[str, Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """No later message quotes what is secret in it."""
+        know_secrets(self.sections)
+
+    def table(self, name: str) -> dict[str, Any]:
+        """A section with one table; empty where the recipe has none."""
+        return dict(self.sections.get(name, {}))
+
+    def tables(self, name: str) -> list[dict[str, Any]]:
+        """A section with several."""
+        return [dict(one) for one in self.sections.get(name, [])]
+
+
+def shipped_recipes() -> list[str]:
+    """The names of the recipes that come with askew."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def recipe_text(name: str | Path) -> tuple[Path, str]:
+    """The file of a recipe, by its name or one's own, and what is in it."""
+    path = _FOLDER / f"{name}.toml" if str(name) in shipped_recipes() else Path(name)
+    try:
+        return path, path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        if path.suffix != ".toml":
+            raise UnknownName("recipe", str(name), shipped_recipes()) from None
+        raise ConfigError(
+            f"recipe {path}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
+        ) from None
+
+
+def read_recipe(name: str | Path) -> Recipe:
+    """A recipe by its name, or a file of one's own."""
+    path, text = recipe_text(name)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"recipe {path}: not TOML ({error})") from None
+    recipe = Recipe(path.stem, data)
+    _check_shape(recipe, str(path))
+    return recipe
+
+
+def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> Recipe:
+    """The recipe with some values changed: ``{"retrieve": {"k": 50}}``; of a list of tables, ``reformulate.0``.
+
+    The number after the last adds a table: ``{"cross.0": {"ranker": "dense"}}``.
+    """
+    sections: dict[str, Any] = copy.deepcopy(dict(recipe.sections))
+    for owner, values in changes.items():
+        name, _, number = owner.partition(".")
+        target = sections.setdefault(name, []) if name in _LISTS else sections.get(name)
+        if isinstance(target, list):
+            if not number.isdigit() or int(number) > len(target):
+                raise ConfigError(f"--set {owner}: {name} is a list of {len(target)}; say which, as in {name}.0")
+            if int(number) == len(target):
+                target.append({})
+            target = target[int(number)]
+        elif target is None and name in _TABLES:
+            target = sections[name] = {}
+        if not isinstance(target, dict) or (number and name not in _LISTS):
+            raise UnknownName("section", owner, [*_TABLES, *_LISTS], f"recipe {recipe.name}")
+        target.update(values)
+    changed = Recipe(recipe.name, sections)
+    _check_shape(changed, recipe.name)
+    return changed
+
+
+def _check_shape(recipe: Recipe, where: str) -> None:
+    known = [*_TABLES, *_LISTS, *_TEXTS]
+    for key, value in recipe.sections.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean [{near[0]}]?" if near else ""
+            raise ConfigError(f"recipe {where}: there is no section {key!r}{hint} (known: {', '.join(known)})")
+        wanted = list if key in _LISTS else str if key in _TEXTS else dict
+        if not isinstance(value, wanted) or (wanted is list and not all(isinstance(one, dict) for one in value)):
+            form = f"[[{key}]]" if key in _LISTS else f"[{key}]" if key in _TABLES else f'{key} = "..."'
+            raise ConfigError(f"recipe {where}: expected {form}, found {type(value).__name__} for {key!r}")
+    missing = [key for key in _NEEDED if not recipe.sections.get(key)]
+    if missing:
+        raise ConfigError(f"recipe {where}: the section {missing[0]!r} is missing")
+
+
+@dataclass(frozen=True)
+class Build:
+    """A recipe made ready: its plan, and what its steps share."""
+
+    recipe: Recipe
+    plan: Plan
+    resources: Resources
+    evaluate: Evaluate
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to tell before anything runs: which files of the collection are read."""
+        return self.resources.collection.notes("queries", "judgements")
+
+    @property
+    def select(self) -> Select | None:
+        """The stage that chooses, where the recipe has one and goes so far."""
+        return next((step.stage for step in self.plan.steps if isinstance(step.stage, Select)), None)
+
+
+@dataclass(frozen=True)
+class StageOf:
+    """Makes the stage of a step anew in another process."""
+
+    recipe: Recipe
+    store: Store
+    step: str
+
+    def __call__(self) -> Stage:
+        """The stage."""
+        return next(step.stage for step in prepare(self.recipe, self.store).plan.steps if step.name == self.step)
+
+
+def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
+    """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
+    resources = _resources(recipe, store)
+    retrieve, evaluate = _retrieve(recipe, resources), _evaluate(recipe, resources)
+    steps: list[Step] = []
+    last = "queries"
+    if recipe.sections.get("classify"):
+        given = recipe.table("classify")
+        keep = given.pop("keep", ["neutral"])
+        _refuse_other_than_names("classify.keep", keep)
+        steps.append(Step("neutral", Classify(make_classifier(given), keep), last))
+        last = "neutral"
+    steps.append(Step("variants", _reformulate(recipe, resources), last))
+    steps.append(Step("kept", Keep([make_filter(one) for one in recipe.tables("filter")]), "variants"))
+    steps.append(Step("runs", retrieve, "kept"))
+    steps.append(Step("scores", evaluate, "runs"))
+    if recipe.sections.get("select"):
+        select = _select(recipe, evaluate)
+        steps += [Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
+    elif recipe.sections.get("cross") or recipe.sections.get("hard"):
+        raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
+    steps = [
+        replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
+        for step in _up_to(until, steps)
+    ]
+    return Build(recipe, Plan({"queries": resources.queries}, steps, _origin(recipe)), resources, evaluate)
+
+
+def _origin(recipe: Recipe) -> dict[str, Any] | None:
+    """The recipe as JSON holds it; none where it has something that JSON has not, such as a date."""
+    try:
+        return {"recipe": recipe.name, "sections": json.loads(json.dumps(recipe.sections, allow_nan=False))}
+    except (TypeError, ValueError):
+        return None
+
+
+def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
+    names = [step.name for step in steps]
+    if until is None:
+        return steps
+    if until not in names:
+        raise UnknownName("step", until, names)
+    return steps[: names.index(until) + 1]
+
+
+def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
+    """What asks chosen pairs of other rankers, and hard queries once more."""
+    steps: list[Step] = []
+    for number, given in enumerate(recipe.tables("cross")):
+        section = f"cross.{number}"
+        known = [name for name in select.selector.subsets if name != "negative"]
+        chosen = ChosenPairs(read_subsets(given.pop("of", known), select.selector.subsets, section))
+        name = f"cross-{_plain_name(given.pop('name', given.get('ranker', 'bm25')), section)}"
+        steps.append(Step(f"{name}-chosen", chosen, "pairs"))
+        steps += _asked(name, f"{name}-chosen", given, resources, evaluate, section)
+    if recipe.sections.get("hard"):
+        given = recipe.table("hard")
+        measure, ties = given.pop("measure", select.selector.measures()[0]), given.pop("ties", False)
+        if measure not in evaluate.directions:
+            raise UnknownName("measure", str(measure), evaluate.directions, "hard.measure")
+        if not isinstance(ties, bool):
+            raise ConfigError(f"recipe: hard.ties should be true or false, found {ties!r}")
+        name = f"hard-{_plain_name(given.get('ranker', 'bm25'), 'hard')}"
+        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties), "pairs"))
+        steps += _asked(name, "hard", given, resources, evaluate, "hard")
+    return steps
+
+
+def _plain_name(name: Any, section: str) -> str:
+    """The name becomes part of a folder's."""
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
+        raise ConfigError(f"recipe: {section} needs a name of small letters, digits and hyphens, found {name!r}")
+    return name
+
+
+def _asked(
+    name: str, reads: str, given: dict[str, Any], resources: Resources, evaluate: Evaluate, section: str
+) -> list[Step]:
+    k = _depth(given, "k", 100, section)
+    make, key, ready = _ranker({"ranker": "bm25", **given}, resources, section)
+    return [Step(f"{name}-runs", Retrieve(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
+
+
+def _resources(recipe: Recipe, store: Store) -> Resources:
+    given = recipe.table("collection")
+    _only(given, ("source", "fields", "split"), "collection")
+    if not isinstance(given.get("source"), str):
+        raise ConfigError(f"recipe {recipe.name}: collection.source should be a folder, irds:ID or demo")
+    fields, split = given.get("fields", []), given.get("split")
+    if not isinstance(fields, str) and fields != []:
+        _refuse_other_than_names("collection.fields", fields)
+    if split is not None and not isinstance(split, str):
+        raise ConfigError(f"recipe: collection.split should be a name, found {split!r}")
+    return Resources(given["source"], store, fields, split)
+
+
+def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
+    given = recipe.table("retrieve")
+    k = _depth(given, "k", 100, "retrieve")
+    make, key, ready = _ranker(given, resources, "retrieve")
+    return Retrieve(make, key, k, ready)
+
+
+def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any], Any]:
+    """How to open a ranker over the collection's own index, what names it, and how to make the index."""
+    name = given.get("ranker", "bm25")
+    if name not in names("ranker"):
+        raise UnknownName("ranker", str(name), names("ranker"))
+    kind = name if name in names("index") else "bm25"
+    making = given.pop("index", {})
+    if not isinstance(making, dict):
+        raise ConfigError(f'{section}.index holds the settings of the index, as in index = {{model = "..."}}')
+    check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, section)
+    check("index", kind, making, f"{section}.index")
+    missing = [key for key, default in settings_of("index", kind).items() if default == "needed" and key not in making]
+    if extra := [key for key in missing if key not in ("documents", "folder")]:
+        raise ConfigError(f"{section}.index: the ranker {name!r} needs the setting {extra[0]!r} there")
+    needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
+    if needed != ["index"]:
+        raise ConfigError(
+            f"{section}: the ranker {name!r} does not search an index of its own; a recipe takes one that does"
+        )
+
+    def make() -> RankerPlugin:
+        ranker = make_ranker({**given, "ranker": name, "index": str(resources.index(kind, making))})
+        if not ranker.doc_ids.cast(pa.string()).equals(resources.doc_ids):
+            raise DataError(f"{section}: the index of {name!r} has other documents than the collection; delete it")
+        return ranker
+
+    named = {**given, "ranker": name, "index": resources.index_key(kind, making)}
+    return make, named, lambda: (resources.index(kind, making), resources.doc_ids)
+
+
+def _evaluate(recipe: Recipe, resources: Resources) -> Evaluate:
+    given = recipe.table("evaluate")
+    _only(given, ("measures",), "evaluate")
+    measures: Any = given.get("measures")
+    _refuse_other_than_names("evaluate.measures", measures)
+    return Evaluate(measures, resources)
+
+
+def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
+    given = recipe.table("select")
+    per = given.pop("per", "query")
+    selector: SelectorPlugin = from_spec("selector", given)
+    missing = [text for text in selector.measures() if text not in evaluate.directions]
+    if missing:
+        raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
+    return Select(selector, evaluate.directions, per)
+
+
+def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
+    methods: dict[str, ReformulatorPlugin] = {}
+    seen: Counter[str] = Counter()
+    for place, one in enumerate(recipe.tables("reformulate")):
+        made = make_reformulator({key: value for key, value in one.items() if key != "name"})
+        seen[made.method] += 1
+        # A method may stand in a recipe twice, with other settings.
+        number = seen[made.method]
+        name = one.get("name", made.method if number == 1 else f"{made.method}-{number}")
+        if name in methods or name == ORIGINAL or not isinstance(name, str) or not _METHOD_NAME.fullmatch(name):
+            raise ConfigError(
+                f"recipe: reformulate.{place}.name should be one of its own, of letters, digits, '.', '_' and '-'; "
+                f"found {name!r}"
+            )
+        methods[name] = made
+    given = recipe.table("first_pass")
+    depth = _depth(given, "depth", 10, "first_pass")
+    make, key, _ = _ranker({"ranker": "bm25", **given}, resources, "first_pass")
+    return Reformulate(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
+
+
+def _only(given: Mapping[str, Any], known: Sequence[str], section: str) -> None:
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"recipe: [{section}] has no setting {key!r}{hint} (it has: {', '.join(known)})")
+
+
+def _depth(given: dict[str, Any], key: str, default: int, section: str) -> int:
+    """How many documents of each query, which must be as many as the ranker can give."""
+    value, what = given.pop(key, default), f"{section}.{key}"
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"recipe: {what} should be a whole number of 1 or more, found {value!r}")
+    name = given.get("ranker", "bm25")
+    most = getattr(made_type("ranker", name), "most", None) if name in names("ranker") else None
+    if most is not None and value > most:
+        raise ConfigError(f"recipe: {what} should be {most} or less for the ranker {name!r}, found {value}")
+    return value
+
+
+def _refuse_other_than_names(what: str, value: Any) -> None:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise ConfigError(f"recipe: {what} should be a list of names, found {value!r}")

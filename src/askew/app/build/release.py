@@ -1,0 +1,270 @@
+"""From a finished build to a released dataset: the chosen pairs with the facts of the run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.app.build.recipe import Build
+from askew.app.build.scores import Evaluate
+from askew.app.build.variants import ORIGINAL
+from askew.core.errors import ConfigError, DataError
+from askew.core.local import local_paths, public, public_settings, public_text
+from askew.core.outcome import OUTCOMES
+from askew.core.version import __version__
+from askew.engine.run import StepOutcome
+from askew.engine.store import Store
+from askew.plugins.kinds import SelectorPlugin
+from askew.publish.facts import BOXES, PLAIN, REFAIRMULATE, SUBSETS
+from askew.publish.release import Published, publish
+from askew.publish.repair import Tables
+from askew.publish.selection import MIXED, SIGNS
+from askew.selectors.boxes import agg_all, agg_box
+from askew.selectors.pairs import make_pairs
+from askew.selectors.pareto import robust
+from askew.selectors.refairmulate import paper_labels
+from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
+
+_GROUPED = {"group", "label", "score", *SUBSETS}
+_CROSS, _PAIRS = "cross-", "pairs"
+
+
+def release(build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path) -> Published:
+    """Publish the pairs of every subset of a build; where negative samples are one, these too."""
+    return _Release(build, store, outcomes).publish(out)
+
+
+class _Release:
+    """What a release is made of: the steps of a finished build, and the selector that chose."""
+
+    def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
+        if build.select is None:
+            raise ConfigError(
+                f"publish: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]"
+            )
+        self.build, self.store, self.outcomes = build, store, outcomes
+        self.selector: SelectorPlugin = build.select.selector
+        self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
+        self.others = [
+            step.name for step in build.plan.steps if step.name.startswith(_CROSS) and isinstance(step.stage, Evaluate)
+        ]
+
+    def publish(self, out: Path) -> Published:
+        pairs = self.read(_PAIRS)
+        chosen = pairs.filter(pl.any_horizontal(*self.selector.subsets))
+        facts = self.facts(self.scheme(pairs.columns))
+        tables = self.repair(facts) if facts["scheme"] == BOXES else None
+        if self.others:
+            chosen = self.with_robust(chosen)
+            facts |= self.robust_facts()
+        # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
+        table = self.with_context(chosen).drop("settings", strict=False)
+        renamed = {name: _renamed(name) for name in table.columns if _renamed(name) != name}
+        return publish(table.rename(renamed).rename(public_text), self.public(facts), out, repair=tables)
+
+    def public(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The facts without places of this machine."""
+        found: dict[str, Any] = public(facts, local_paths(self.build.recipe.sections))
+        return found
+
+    def read(self, step: str) -> pl.DataFrame:
+        if not self.outcomes[step].manifest.parts:
+            raise DataError(
+                f"publish: no row came as far as the step {step!r}; askew run shows where they were dropped"
+            )
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(self.store.read(self.outcomes[step].manifest))))
+
+    def scheme(self, columns: Sequence[str]) -> str:
+        if set(columns) >= _GROUPED and tuple(self.selector.subsets) == SUBSETS:
+            return REFAIRMULATE
+        return BOXES if self.selector.name == "boxes" else PLAIN
+
+    def facts(self, scheme: str) -> dict[str, Any]:
+        """What the card and the checks say of the run."""
+        recipe, evaluate = self.build.recipe, self.build.evaluate
+        return {
+            "title": str(recipe.sections.get("title", recipe.name)),
+            "description": str(recipe.sections.get("about", "Pairs of queries and other ways to ask them.")),
+            "collection": self.build.resources.collection.id,
+            "ranker": self.ranker,
+            "measures": {
+                one.text: {"signature": one.signature, "direction": one.direction.value} for one in evaluate.asked
+            },
+            "scheme": scheme,
+            "subsets": list(self.selector.subsets),
+            "selection": _selection(self.selector),
+            "lexicons": [
+                {"id": one.id, "licence": one.licence or "not stated", "source": one.source or ""}
+                for one in evaluate.lexicons()
+            ],
+            "recipe": recipe_text(public_settings(recipe.sections)),
+            "counts": {name: outcome.manifest.rows_out for name, outcome in self.outcomes.items()},
+            "dropped": _dropped(self.outcomes),
+            "versions": {"askew": __version__},
+        }
+
+    def compared(self, step: str) -> pl.DataFrame:
+        """The scores of a step without queries whose original found nothing: they are counted where pairs are made."""
+        scored = self.read(step)
+        known = scored.filter(pl.col("method") == ORIGINAL)["query_id"]
+        return scored.filter(pl.col("query_id").is_in(known.implode()))
+
+    def repair(self, facts: dict[str, Any]) -> Tables:
+        """RePair's aggregated tables of all candidates; what they leave out is added to the facts."""
+        given = self.selector.settings()
+        measure = given["measure"]
+        direction = self.build.evaluate.directions[measure]
+        every = agg_all(self.compared("scores"), measure, self.ranker, direction, given["missing"])
+        facts["dropped"] |= {f"agg.all: {why}": count for why, count in every.dropped.items()}
+        judged = any("judgements" in one.family.reads for one in self.build.evaluate.asked)
+        judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
+        return Tables({"all": every.table, "gold": agg_box(every.table)}, judgements)
+
+    def robust_facts(self) -> dict[str, Any]:
+        names = [name.removeprefix(_CROSS) for name in self.others]
+        return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
+
+    def with_robust(self, chosen: pl.DataFrame) -> pl.DataFrame:
+        """Whether each pair helps under every ranker; null where it was not asked of one, or has no score there."""
+        measures = self.selector.measures()
+        tables = {_PAIRS: chosen} | {step: self.pairs_under(step, chosen) for step in self.others}
+        found = robust(tables, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))
+        known = pl.when(pl.col("rankers") == len(tables)).then("robust").alias("robust")
+        keys = ["query_id", "variant_id"]
+        return chosen.join(found.select(*keys, known), on=keys, how="left", maintain_order="left")
+
+    def pairs_under(self, step: str, chosen: pl.DataFrame) -> pl.DataFrame:
+        """The pairs that were asked of another ranker, with what they gain there."""
+        if not self.outcomes[step].manifest.parts:
+            return chosen.clear()
+        measures, directions = self.selector.measures(), self.build.evaluate.directions
+        return make_pairs(self.compared(step), directions, measures, (), keep_same=True, needed=()).table
+
+    def with_context(self, chosen: pl.DataFrame) -> pl.DataFrame:
+        """With who asked a query and when, where the collection or a step says so."""
+        tables = [chosen]
+        if "context" not in chosen.columns:
+            queries = pl.DataFrame(pl.from_arrow(self.build.resources.queries.table))
+            tables = [queries, *(self.read(step) for step in ("neutral",) if step in self.outcomes)]
+        said = next((table for table in tables if "context" in table.columns), None)
+        if said is None:
+            return chosen
+        if said is not chosen:
+            chosen = chosen.join(said.select("query_id", "context"), on="query_id", how="left", maintain_order="left")
+        return chosen if chosen["context"].count() else chosen.drop("context")
+
+
+def _renamed(name: str) -> str:
+    side, underscore, measure = name.partition("_")
+    return f"{side}:{measure}" if underscore and side in ("old", "new", "gain") else name
+
+
+def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:
+    parts = {name: outcome.manifest.dropped for name, outcome in outcomes.items()}
+    return {f"{name}: {why}": count for name, dropped in parts.items() for why, count in dropped.items()}
+
+
+def _selection(selector: SelectorPlugin) -> dict[str, Any]:
+    """What a selection of ours promises of its subsets, for those who check it; nothing of anybody else's."""
+    promises: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        "refairmulate": _paper, "refairmulate-repo": _repo, "boxes": _boxes, "pareto": _pareto, "epsilon": _epsilon,
+    }  # fmt: skip
+    promise = promises.get(selector.name)
+    return {} if promise is None else promise(selector.settings())
+
+
+def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels follow the first measure of each side, the outcome all of them."""
+    effectiveness, bias = given["effectiveness"], given["bias"]
+    return {
+        **_grouped(given),
+        "accepted": dict.fromkeys(("optimal", "effective"), given["accept"]),
+        "weights": {effectiveness[0]: given["weight_eff"], bias[0]: given["weight_bias"]},
+        "labels": _labels(paper_labels),
+        "labels_by": {"effectiveness": effectiveness[:1], "bias": bias[:1]},
+    }
+
+
+def _repo(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels follow all measures of each side, which must agree."""
+    effectiveness, bias = given["effectiveness"], given["bias"]
+    accepted = {str(group): sorted(labels) for group, labels in REPO_ACCEPT.items()}
+    return {
+        **_grouped(given),
+        "accepted": dict.fromkeys(("optimal", "effective"), accepted),
+        "weights": dict.fromkeys(effectiveness, given["weight_eff"]) | dict.fromkeys(bias, given["weight_bias"]),
+        "labels": {**_labels(repo_labels), MIXED: _label(repo_labels, (2, 2))},
+        "labels_by": {"effectiveness": effectiveness, "bias": bias},
+    }
+
+
+def _grouped(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What both readings of Refairmulate share."""
+    effectiveness, bias = given["effectiveness"], given["bias"]
+    groups = {
+        "effectiveness": dict.fromkeys(effectiveness, given["theta_eff"]),
+        "bias": dict.fromkeys(bias, given["theta_bias"]),
+    }
+    stated = {**_outcomes(given, effectiveness, bias), "groups": groups}
+    if given["theta_eff"] == 1.0 and given["theta_bias"] == 0.0:
+        # At the ends of the scale a threshold that is met is a value.
+        stated["optimal"] = dict.fromkeys(effectiveness, 1.0) | dict.fromkeys(bias, 0.0)
+    return stated
+
+
+def _boxes(given: Mapping[str, Any]) -> dict[str, Any]:
+    stated = {name: given[name] for name in ("measure", "boxes", "every", "tolerance")}
+    return stated | (_outcomes(given, [given["measure"]], given["bias"]) if given["bias"] else {})
+
+
+def _pareto(given: Mapping[str, Any]) -> dict[str, Any]:
+    measures = [given["effectiveness"], given["bias"]]
+    front = {"measures": measures, "original": given["against_original"]}
+    return {**_outcomes(given, measures[:1], measures[1:]), "fronts": {"front": front}}
+
+
+def _epsilon(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is chosen loses no more effectiveness than epsilon; against the original, it leans no more than that."""
+    effectiveness, bias = given["effectiveness"], given["bias"]
+    least = {effectiveness: 0.0 - given["epsilon"]} | ({bias: 0.0} if given["against_original"] else {})
+    return {**_outcomes(given, [effectiveness], [bias]), "single": ["is_best"], "at_least": {"is_best": least}}
+
+
+def _outcomes(given: Mapping[str, Any], effectiveness: list[str], bias: list[str]) -> dict[str, Any]:
+    return {
+        "effectiveness": effectiveness, "bias": bias, "tolerance": given["tolerance"],
+        "outcomes": {name: list(signs) for name, signs in zip(OUTCOMES, itertools.product(SIGNS, SIGNS), strict=True)},
+    }  # fmt: skip
+
+
+def _labels(rule: Callable[..., Any]) -> dict[str, int]:
+    """The label of each outcome, asked of the selection's own rule: 1 is better, 0 the same, -1 worse."""
+    signs = itertools.product((1, 0, -1), (1, 0, -1))
+    return {name: _label(rule, pair) for name, pair in zip(OUTCOMES, signs, strict=True)}
+
+
+def _label(rule: Callable[..., Any], signs: tuple[int, int]) -> int:
+    return int(rule(*signs))
+
+
+def recipe_text(sections: Mapping[str, Any]) -> str:
+    """The recipe with every change of the command line in it, as TOML."""
+    lines = [f"{key} = {_value(value)}" for key, value in sections.items() if isinstance(value, str)]
+    for key, value in sections.items():
+        for one in value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []:
+            head = f"[[{key}]]" if isinstance(value, list) else f"[{key}]"
+            lines += ["", head, *(f"{name} = {_value(inner)}" for name, inner in one.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    """A value as TOML writes it; JSON's texts, numbers and lists of them are TOML's as well."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_value(inner)}" for name, inner in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

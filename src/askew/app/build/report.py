@@ -1,0 +1,395 @@
+"""The report of a finished build: one page that stands alone, and its tables and figures as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.app.build.pairs import Select
+from askew.app.build.recipe import Build
+from askew.app.build.scores import Evaluate
+from askew.app.build.variants import ORIGINAL
+from askew.core.errors import ConfigError, DataError
+from askew.core.local import local_paths, public, public_settings, public_text
+from askew.core.measure import Direction
+from askew.engine.run import StepOutcome
+from askew.engine.store import Store
+from askew.plugins.kinds import SelectorPlugin
+from askew.publish.page.charts import Points
+from askew.publish.page.document import Section, code, document, facts, paragraph
+from askew.publish.page.making import MeasureDescription, StepFacts, limits_section, making_section
+from askew.publish.page.markup import Markup
+from askew.publish.page.parts import PageParts, measure_label
+from askew.publish.page.pictures import check_formats
+from askew.publish.page.refined import Refined, refined_section
+from askew.publish.page.selection import against_section, cross_section, help_section, subsets_section
+from askew.publish.page.tradeoff import Side, examples_section, methods_section, outcomes_section, tradeoff_section
+from askew.publish.page.writing import check_out, write_report
+from askew.selectors.boxes import agg_all
+from askew.selectors.settings import find_columns
+from askew.selectors.summary import buckets, summarise
+from askew.selectors.tables import (
+    against_effectiveness,
+    against_table,
+    cross_table,
+    extreme_pairs,
+    gain_shares,
+    hard_table,
+    method_table,
+    outcome_table,
+    queries_table,
+    query_gains,
+    refined_table,
+)
+from askew.statistics.intervals import gain_bounds, mean_test
+from askew.statistics.significance import holm, two_sided_p
+
+CROSS, HARD = "cross-", "hard-"
+NEGATIVE, NOT_CHOSEN = "negative", "not chosen"
+# So many points of each kind are drawn; more would hide one another and make the page heavy.
+MOST_POINTS = 1200
+_BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
+_SUBSETS = {
+    "optimal": "pairs whose new query is perfect by all measures of the choice, one for a query",
+    "effective": "the best accepted pair of a query that is not optimal",
+    "fair": "optimal and effective together",
+    "negative": "pairs that make something worse, for contrast; they are not chosen",
+}
+
+
+@dataclass(frozen=True)
+class Reported:
+    """Where the report is, and all files that were written, the page first."""
+
+    html: Path
+    files: list[Path]
+
+
+@dataclass(frozen=True)
+class SelectionFacts:
+    """What a selection looked at: ``part`` says of each measure what it had to do with the choice."""
+
+    selector: str
+    effectiveness: str
+    lean: str | None
+    part: Mapping[str, str]
+    subsets: tuple[str, ...]
+    tolerance: float
+
+    def those(self, *parts: str) -> list[str]:
+        """The measures that had such a part."""
+        return [measure for measure, part in self.part.items() if part in parts]
+
+
+DECIDES, GROUPS, NAMES, HELD_OUT = "chosen by it", "groups and perfection only", "names the outcome only", "held out"
+TWIN = "the same numbers as one it was chosen by"
+_MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
+
+
+def report_of(
+    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path, *,
+    figures: Sequence[str] = (), latex: bool = False, seed: int = 0,
+) -> Reported:  # fmt: skip
+    """Write report.html and tables/*.csv to a folder; on request figures/*.svg or *.png, and tables/*.tex.
+
+    Steps that evaluate and are called ``cross-NAME`` hold the scores of variants under the ranker NAME; those called
+    ``hard-NAME``, if there are any, are read for hard queries instead. The same store gives the same bytes.
+    """
+    check_formats(figures)
+    check_out(out)
+    stage = build.select
+    if stage is None:
+        raise ConfigError(f"report: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
+    if not outcomes["pairs"].manifest.parts:
+        raise DataError("report: there is no pair to report on; see what the steps dropped (askew run --json)")
+    report = _Report(build, store, outcomes, stage, seed)
+    page = report.page()
+    files = {"report.html": page.encode(), **report.files.files(tuple(dict.fromkeys(figures)), latex)}
+    written = write_report(out, files)
+    return Reported(written[0], written)
+
+
+def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> SelectionFacts:
+    """What a selector looked at, from its settings. A measure with the numbers of one that it chose by is not held out:
+    AP is RR where a query has one relevant document."""
+    directions = build.evaluate.directions
+    given = dict(selector.settings())
+    judged = [one.text for one in build.evaluate.asked if "judgements" in one.family.reads]
+    leaning = [one.text for one in build.evaluate.asked if "mentions" in one.family.reads]
+    effectiveness = _columns(given.get("effectiveness", given.get("measure", judged[:1])), directions)
+    lean = _columns(given.get("bias", []), directions)
+    looked_at = find_columns(selector.measures(), directions, selector.name)
+    part = dict.fromkeys(directions, HELD_OUT)
+    if selector.name == "boxes":
+        part |= dict.fromkeys(lean, NAMES) | dict.fromkeys(effectiveness, DECIDES)
+    elif selector.name == "refairmulate":
+        part |= dict.fromkeys(looked_at, GROUPS) | dict.fromkeys((effectiveness[0], lean[0]), DECIDES)
+    else:
+        part |= dict.fromkeys(looked_at, DECIDES)
+    deciding = [name for name, one in part.items() if one == DECIDES]
+    for name in [name for name, one in part.items() if one == HELD_OUT]:
+        if any(_same(pairs, name, other) for other in deciding):
+            part[name] = TWIN
+    main = effectiveness[0] if effectiveness else next(iter(directions))
+    against = (*lean, *leaning, None)[0]
+    return SelectionFacts(
+        selector.name, main, against, part, tuple(selector.subsets), float(given.get("tolerance", 0.0))
+    )
+
+
+def _same(pairs: pl.DataFrame, one: str, other: str) -> bool:
+    """Whether two measures say the same of every pair."""
+    sides = [(pairs.get_column(f"{side}_{name}") for name in (one, other)) for side in ("old", "new")]
+    return len(pairs) > 0 and all(np.allclose(a, b, rtol=0, atol=1e-12, equal_nan=True) for a, b in sides)
+
+
+def _columns(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
+    return find_columns([given] if isinstance(given, str) else list(given), directions, "report")
+
+
+def sentence_of(choice: SelectionFacts) -> str:
+    """What was chosen by which measures, and which were held out."""
+    said = [f"Pairs were chosen by the selector {choice.selector} on {_and(choice.those(DECIDES))}."]
+    if choice.those(GROUPS):
+        said.append(f"Only for groups and for what is perfect: {_and(choice.those(GROUPS))}.")
+    if choice.those(NAMES):
+        said.append(f"Only for the name of the outcome: {_and(choice.those(NAMES))}.")
+    if choice.those(TWIN):
+        said.append(f"With the same numbers here as a measure it chose by: {_and(choice.those(TWIN))}.")
+    held_out = choice.those(HELD_OUT)
+    said.append(f"Held out, so reported only: {_and(held_out)}." if held_out else "No measure was held out.")
+    return " ".join(said)
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
+    """Settings as name and value, of those within settings the inner ones."""
+    found = []
+    for name, value in sorted(settings.items()):
+        if isinstance(value, Mapping):
+            found += _said(value, but)
+        elif name not in but:
+            found.append(f"{name} {value if isinstance(value, str) else json.dumps(value)}")
+    return found
+
+
+def _frame(store: Store, outcome: StepOutcome, columns: list[str] | None = None) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcome.manifest, columns))))
+
+
+class _Report:
+    """The page, section by section."""
+
+    def __init__(
+        self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome], stage: Select, seed: int
+    ) -> None:
+        self.build, self.store, self.outcomes, self.stage, self.seed = build, store, outcomes, stage, seed
+        self.directions, self.bounds = build.evaluate.directions, build.evaluate.bounds
+        self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
+        self.pairs = _frame(store, outcomes["pairs"])
+        self.choice = choice_of(stage.selector, build, self.pairs)
+        self.labels = {
+            name: measure_label(name, direction, _MARKS.get(self.choice.part[name], ""))
+            for name, direction in self.directions.items()
+        }
+        self.files = PageParts()
+        self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
+        if not self.chosen:
+            raise ConfigError(f"report: the selector {stage.selector.name!r} names no subset of chosen pairs")
+        # The subset that the figures show: the largest, which is the union where there is one; unions come last.
+        self.main = max(reversed(self.chosen), key=lambda name: int(self.pairs.get_column(name).sum()))
+
+    def page(self) -> str:
+        """The whole page."""
+        sections = list(self._sections())
+        title = public_text(str(self.build.recipe.sections.get("title", self.build.recipe.name)))
+        return document(f"{title}: report", self._head(), sections, self._foot())
+
+    def _sections(self) -> Iterator[Section]:
+        yield self._making()
+        yield self._subsets()
+        if self.choice.those(DECIDES) != [self.choice.effectiveness]:
+            yield self._against()
+        rankers = self._rankers(CROSS)
+        if rankers:
+            found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.bounds)
+            yield cross_section(self.files, found, self.labels, self.ranker)
+        yield self._helped()
+        yield self._tradeoff()
+        found = outcome_table(self.pairs, self.main)
+        if len(found):
+            yield outcomes_section(self.files, found, self._outcome_measures())
+        if self.stage.selector.name == "boxes":
+            yield self._refined(self._rankers(HARD) or rankers)
+        yield self._examples()
+        yield limits_section()
+
+    def _rankers(self, prefix: str) -> dict[str, pl.DataFrame]:
+        """The scores of variants under other rankers."""
+        columns = ["query_id", "variant_id", "method", *self.directions]
+        steps = [step.name for step in self.build.plan.steps if isinstance(step.stage, Evaluate)]
+        found = [name for name in steps if name.startswith(prefix) and name in self.outcomes]
+        return {name.removeprefix(prefix): _frame(self.store, self.outcomes[name], columns) for name in found}
+
+    def _head(self) -> list[Markup]:
+        recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
+        about = str(recipe.sections.get("about", "Pairs of queries and other ways to ask them."))
+        about = public(about, local_paths(recipe.sections))
+        chosen = ", ".join(f"{name} {int(self.pairs[name].sum()):,}" for name in self.choice.subsets)
+        rows: list[tuple[str, object]] = [
+            ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
+            ("ranker", ", ".join([self.ranker, *_said(settings, but=("ranker",))])),
+            ("pairs", f"{len(self.pairs):,} of {self.pairs['query_id'].n_unique():,} queries"), ("subsets", chosen),
+            ("lexicons", ", ".join(one.id for one in self.build.evaluate.lexicons()) or "none"),
+        ]  # fmt: skip
+        return [paragraph(about, kind="lead"), paragraph(sentence_of(self.choice)), facts(rows)]
+
+    def _foot(self) -> list[Markup]:
+        manifest = self.outcomes["pairs"].manifest
+        try:
+            made = json.loads(self.store.files.read(f"{manifest.step}-{manifest.key}/provenance.json"))
+            when = f" Pairs finished {made['finished']} with askew {made['askew']}."
+        except (OSError, ValueError, KeyError, TypeError):
+            when = ""
+        return [paragraph(f"Seed of the points drawn in the figures: {self.seed}.{when}")]
+
+    def _making(self) -> Section:
+        steps = [
+            StepFacts(name, one.manifest.stage, one.manifest.key, one.manifest.rows_in, one.manifest.rows_out,
+                      one.manifest.dropped)
+            for name, one in self.outcomes.items()
+        ]  # fmt: skip
+        measures = [
+            MeasureDescription(one.text, one.signature, _BETTER[one.direction], self.choice.part[one.text])
+            for one in self.build.evaluate.asked
+        ]
+        recipe = json.dumps(public_settings(self.build.recipe.sections), indent=2, ensure_ascii=False)
+        return making_section(self.files, steps, measures, recipe)
+
+    def _subsets(self) -> Section:
+        summary = summarise(
+            self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
+        )
+        given = self.stage.selector.settings().get("boxes", {})
+        about = {name: given.get(name) or _SUBSETS.get(name) for name in self.choice.subsets}
+        told = {name: words for name, words in about.items() if words}
+        return subsets_section(self.files, summary, self.labels, told, self.chosen)
+
+    def _against(self) -> Section:
+        """The difference to effectiveness-only selection, tested for each measure and corrected over them."""
+        rows = against_effectiveness(self.pairs, self.main, self.choice.effectiveness, self.directions)
+        found = against_table(rows, self.directions, self.bounds)
+        ps: dict[str, float] = {}
+        for name, direction in self.directions.items():
+            there = rows.select(f"other_{name}", f"chosen_{name}").drop_nulls()
+            if len(there):
+                # The sizes of a measure that is best at zero are better when lower.
+                to_zero = direction is Direction.ZERO
+                way = Direction.DOWN if to_zero else direction
+                other, chosen = (column.to_numpy() for column in there.iter_columns())
+                p = two_sided_p(mean_test(way.gain(other, chosen), gain_bounds(self.bounds[name], to_zero)))
+                ps |= {} if p is None else {name: p}
+        corrected = dict(zip(ps, holm(list(ps.values())), strict=True))
+        tested = found.with_columns(
+            p=pl.Series([ps.get(name) for name in found["measure"]], dtype=pl.Float64),
+            p_holm=pl.Series([corrected.get(name) for name in found["measure"]], dtype=pl.Float64),
+        )
+        agree = int(rows.get_column("agree").sum())
+        return against_section(self.files, tested, self.labels, self.main, self.choice.effectiveness, agree)
+
+    def _helped(self) -> Section:
+        shares = gain_shares(self.pairs, self.main, list(self.directions), self.choice.tolerance)
+        gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
+        return help_section(self.files, shares, gains, self.labels, self.main)
+
+    def _side(self, measure: str) -> Side:
+        return Side(measure, self.labels[measure], self.directions[measure])
+
+    def _tradeoff(self) -> Section:
+        effectiveness, lean = self.choice.effectiveness, self.choice.lean
+        if lean is None or lean == effectiveness:
+            methods = method_table(self.pairs, self.main, {effectiveness: self.directions[effectiveness]}, self.bounds)
+            return methods_section(self.files, methods, self._side(effectiveness), self.main)
+        both = {name: self.directions[name] for name in (effectiveness, lean)}
+        methods = method_table(self.pairs, self.main, both, self.bounds)
+        clouds, words = self._clouds(effectiveness, lean)
+        sides = self._side(effectiveness), self._side(lean)
+        return tradeoff_section(self.files, clouds, words, methods, sides, self.main)
+
+    def _clouds(self, effectiveness: str, lean: str) -> tuple[list[Points], str]:
+        """The points of both kinds, thinned by lot, and a sentence that says how many there are."""
+        gains = [f"gain_{lean}", f"gain_{effectiveness}"]
+        known = self.pairs.select(self.main, *gains).with_columns(pl.col(gains).fill_nan(None)).drop_nulls()
+        clouds, said, lot = [], [], ""
+        for name, part in ((NOT_CHOSEN, known.filter(~pl.col(self.main))), (self.main, known.filter(self.main))):
+            drawn = thinned(len(part), MOST_POINTS, self.seed)
+            x, y = (part.get_column(one).to_numpy()[drawn] for one in gains)
+            clouds.append(Points(name, x, y))
+            amount = f"all {len(part):,}"
+            if len(drawn) < len(part):
+                amount, lot = f"{len(drawn):,} of {len(part):,}", f", by lot with seed {self.seed}"
+            said.append(f"{amount} pairs {name if name == NOT_CHOSEN else f'of {name}'}")
+        lost = len(self.pairs) - len(known)
+        unscored = f" {lost:,} pairs have no score on one of the two." if lost else ""
+        return clouds, f"Drawn: {' and '.join(said)}{lot}.{unscored}"
+
+    def _outcome_measures(self) -> str:
+        given = self.stage.selector.settings()
+        sides = [_columns(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
+        sides[0] = sides[0] or (self.choice.effectiveness,)
+        return f"{_and(sides[0])} for what is retrieved and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
+
+    def _refined(self, rankers: Mapping[str, pl.DataFrame]) -> Section:
+        """RePair's tables: of all queries, all originals and all candidates, in a box or not."""
+        measure, resources = self.choice.effectiveness, self.build.resources
+        direction = self.directions[measure]
+        judged = resources.judgements.table if resources.collection.has_judgements else None
+        queries = queries_table(
+            pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
+            None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
+        )  # fmt: skip
+        every = _frame(self.store, self.outcomes["scores"], ["query_id", "variant_id", "text", "method", measure])
+        originals = every.filter(pl.col("method") == ORIGINAL)
+        # Variants whose original found nothing are counted where pairs are made, and belong to no original here.
+        scores = every.filter(pl.col("query_id").is_in(originals.get_column("query_id").implode()))
+        missing = str(self.stage.selector.settings().get("missing", "drop"))
+        values = originals.get_column(measure).to_numpy()
+        found = Refined(
+            queries,
+            refined_table(self.pairs, values, self.chosen, measure, direction, self.bounds[measure]),
+            buckets(agg_all(scores, measure, self.ranker, direction, missing).table),
+            hard_table(self.pairs, rankers, measure, direction),
+        )
+        return refined_section(self.files, found, measure, self.ranker, public_text(resources.collection.id))
+
+    def _examples(self) -> Section:
+        effectiveness, lean = self.choice.effectiveness, self.choice.lean or self.choice.effectiveness
+        chosen, rest = self.pairs.filter(self.main), self.pairs.filter(~pl.col(self.main))
+        by, label = list(dict.fromkeys([lean, effectiveness])), self.labels[lean]
+        tables = {f"{self.main}: the most gained on {label}": extreme_pairs(chosen, by)}
+        shown = list(dict.fromkeys([effectiveness, lean]))
+        for name in self.choice.those(HELD_OUT, NAMES):
+            hurt = extreme_pairs(chosen, [name], worst=True)
+            if len(hurt):
+                tables[f"{self.main}: hurt most on {self.labels[name]}, which was held out"] = hurt
+                shown = list(dict.fromkeys([*shown, name]))
+                break
+        tables[f"Not chosen: the most lost on {label}"] = extreme_pairs(rest, by, worst=True)
+        return examples_section(self.files, tables, {name: self.labels[name] for name in shown})
+
+
+def thinned(n: int, most: int, seed: int = 0) -> Any:
+    """Which of n things are shown: all of them, or so many by lot, in their order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([seed, n, 3]).permutation(n)[:most])

@@ -1,0 +1,141 @@
+"""What the steps of a build share beside their rows: the collection, its index, its mentions, its judgements.
+
+Each has a key that names its content, known before any work; each is made once, and kept in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.scoring.annotate import Annotate
+from askew.app.search.retrieve import index_documents
+from askew.core.errors import DataError
+from askew.core.fingerprint import fingerprint
+from askew.core.lexicon import Lexicon
+from askew.core.ranking import Ints
+from askew.corpora.collection import Collection, open_collection
+from askew.engine.run import run_step, step_key
+from askew.engine.store import Store
+from askew.plugins.kinds import DocMentions
+from askew.rankers.disk import read_doc_ids
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table as the source of a step, named by its content."""
+
+    table: pa.Table
+
+    @cached_property
+    def key(self) -> str:
+        """The fingerprint of every value."""
+        return fingerprint({name: self.table[name].to_pylist() for name in self.table.column_names})
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The table, whole."""
+        yield self.table
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a collection as the source of a step."""
+
+    collection: Collection
+    store: Store
+
+    @cached_property
+    def key(self) -> str:
+        """The digests of the files, or the id of what is not in files."""
+        digests = [self.store.digest(file) for file in self.collection.files] or [self.collection.id]
+        fields = list(self.collection.fields)
+        # The same file has other texts where its titles are read as well.
+        titled = {"titled": True} if self.collection.titled and not fields else {}
+        return fingerprint({"documents": digests, "fields": fields, **titled})
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Documents, streamed."""
+        return self.collection.documents()
+
+
+class Resources:
+    """A collection in a store."""
+
+    def __init__(self, source: object, store: Store, fields: Sequence[str] = (), split: str | None = None) -> None:
+        self.store = store
+        self.collection = open_collection(source, fields, split)
+        self.documents = Documents(self.collection, store)
+
+    @cached_property
+    def queries(self) -> TableSource:
+        """All queries."""
+        return TableSource(self.collection.queries)
+
+    @cached_property
+    def judgements(self) -> TableSource:
+        """All judgements."""
+        return TableSource(self.collection.judgements)
+
+    def index_key(self, ranker: str, settings: dict[str, Any]) -> str:
+        """Names an index of the documents for a ranker."""
+        return fingerprint({"index": ranker, "settings": settings, "documents": self.documents.key})
+
+    def index(self, ranker: str = "bm25", settings: dict[str, Any] | None = None) -> Path:
+        """The folder of the index, made where it is not there."""
+        name = f"index-{ranker}-{self.index_key(ranker, settings or {})}"
+        folder = self.store.local / name
+        if not (folder / "header.json").exists():
+            # Two processes may want it at once; the second finds it made.
+            with self.store.lock(name):
+                if not (folder / "header.json").exists():
+                    index_documents(self.collection, folder, ranker, settings or {})
+        return folder
+
+    @cached_property
+    def doc_ids(self) -> pa.Array:
+        """The ids of the documents in the order of the index."""
+        return read_doc_ids(self.index()).cast(pa.string())
+
+    def mentions_key(self, stage: Annotate) -> str:
+        """Names the mentions of the documents."""
+        return step_key(stage, self.documents.key)
+
+    def mentions(self, lexicon: Lexicon, tokens: str, overlap: str) -> DocMentions:
+        """Mentions of every document, in the order of the index."""
+        stage = Annotate(lexicon, tokens, overlap)
+        with self.store.lock(f"mentions-{self.mentions_key(stage)}"):
+            manifest = run_step(self.store, "mentions", stage, self.documents).manifest
+        table = pa.concat_tables(self.store.read(manifest))
+        if not table["doc_id"].combine_chunks().equals(self.doc_ids):
+            raise DataError(f"collection {self.collection.id}: the documents have changed since they were indexed")
+        groups = tuple(name.removeprefix("mentions_") for name in table.column_names if name.startswith("mentions_"))
+        counts = np.stack([table[f"mentions_{group}"].to_numpy() for group in groups], axis=1).astype(np.int32)
+        tokens_of = table["tokens"].to_numpy()
+        return DocMentions(groups, counts, np.maximum(tokens_of, 0).astype(np.int32), np.ones(len(table), np.bool_))
+
+    @cached_property
+    def judged_documents(self) -> tuple[pa.Array, dict[str, tuple[Ints, Ints]]]:
+        """All document ids, those that are judged and not in the collection at the end; and each query's judgements."""
+        table = self.judgements.table
+        extra = pc.unique(table["doc_id"]).filter(
+            pc.invert(pc.is_in(pc.unique(table["doc_id"]), value_set=self.doc_ids))
+        )
+        every = pa.concat_arrays([self.doc_ids, extra.cast(pa.string())])
+        places = pc.index_in(table["doc_id"], value_set=every).to_numpy()
+        relevance = table["relevance"].to_numpy().astype(np.int64)
+        order = np.argsort(places, kind="stable")
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        queries = table["query_id"].to_pylist()
+        for i in order.tolist():
+            docs, grades = found.setdefault(queries[i], ([], []))
+            docs.append(int(places[i]))
+            grades.append(int(relevance[i]))
+        arrays = {q: (np.array(docs, np.int64), np.array(grades, np.int64)) for q, (docs, grades) in found.items()}
+        return every, arrays

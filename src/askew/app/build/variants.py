@@ -1,0 +1,115 @@
+"""reformulate and filter: queries in, variants out; then the variants that are kept. The original is a variant too."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.search.reformulate import FirstPass
+from askew.core.address import without_secret_values
+from askew.plugins.methods import FilterPlugin, QueryBatch, ReformulatorPlugin
+
+ORIGINAL = "original"
+# So many queries have their first passages in memory at a time.
+_CHUNK = 1000
+SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
+
+
+class Reformulate:
+    """Writes the variants of each query: the original first, then the candidates of every method in turn."""
+
+    name = "reformulate"
+    version = 1
+
+    def __init__(
+        self, methods: Mapping[str, ReformulatorPlugin], first_pass: Callable[[], FirstPass], first_key: str
+    ) -> None:
+        """``methods`` by the names that their candidates carry."""
+        self.methods, self._first_pass, self._first_key = dict(methods), first_pass, first_key
+
+    @cached_property
+    def _first(self) -> FirstPass:
+        return self._first_pass()
+
+    def settings(self) -> Mapping[str, Any]:
+        """Every method with its settings; the first pass where one of them reads passages."""
+        methods = [
+            {"method": method.method, **method.settings(), **({"name": name} if name != method.method else {})}
+            for name, method in self.methods.items()
+        ]
+        return {"methods": methods, "first_pass": self._first_key if self._reads else None}
+
+    @property
+    def _reads(self) -> bool:
+        return any(method.reads for method in self.methods.values())
+
+    def prepare(self) -> None:
+        """The index of the first pass is made once, before any worker opens it."""
+        if self._reads:
+            _ = self._first
+
+    def rows_used(self, table: pa.Table) -> int:
+        """Every query is there with its original."""
+        return int(pc.sum(pc.equal(table["method"], ORIGINAL)).as_py() or 0)
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """Variants, query by query."""
+        parts = [self._variants(rows.slice(start, _CHUNK)) for start in range(0, rows.num_rows, _CHUNK)]
+        return pa.concat_tables(parts) if parts else SCHEMA.empty_table(), {}
+
+    def _variants(self, rows: pa.Table) -> pa.Table:
+        ids, texts = rows["query_id"].to_pylist(), rows["text"].to_pylist()
+        asked = self._first.ask(ids, texts) if self._reads else QueryBatch(tuple(ids), tuple(texts))
+        if "context" in rows.column_names:
+            asked = replace(asked, contexts=tuple(rows["context"].to_pylist()))
+        made: list[list[tuple[str | None, ...]]] = [
+            [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
+        ]
+        for name, method in self.methods.items():
+            settings = json.dumps(without_secret_values(dict(method.settings())), sort_keys=True)
+            found = method.reformulate(asked)
+            counts: Counter[int] = Counter()
+            for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True):
+                counts[row] += 1
+                made[row].append((ids[row], f"{ids[row]}:{name}.{counts[row]}", text, name, settings, doc_id))
+        columns = zip(*(variant for variants in made for variant in variants), strict=True)
+        return pa.table([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
+
+
+class Keep:
+    """Drops the candidates that a filter refuses, counted by reason. The original always stays."""
+
+    name = "filter"
+    version = 1
+    together = "query_id"
+
+    def __init__(self, filters: Sequence[FilterPlugin]) -> None:
+        self.filters = list(filters)
+
+    def settings(self) -> Mapping[str, Any]:
+        """Every filter with its settings, in order."""
+        return {"filters": [{"filter": one.name, **one.settings()} for one in self.filters]}
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """The rows that every filter lets through."""
+        methods, texts, ids = (rows[name].to_pylist() for name in ("method", "text", "query_id"))
+        originals = {query: text for query, text, method in zip(ids, texts, methods, strict=True) if method == ORIGINAL}
+        numbers = {query: number for number, query in enumerate(originals)}
+        left = [i for i, method in enumerate(methods) if method != ORIGINAL]
+        dropped: Counter[str] = Counter()
+        for one in self.filters:
+            reasons = one.check(
+                [originals[ids[i]] for i in left], [texts[i] for i in left], [numbers[ids[i]] for i in left]
+            )
+            dropped.update(reason for reason in reasons if reason is not None)
+            left = [i for i, reason in zip(left, reasons, strict=True) if reason is None]
+        stays = set(left)
+        kept = [method == ORIGINAL or i in stays for i, method in enumerate(methods)]
+        return rows.filter(pa.array(kept, pa.bool_())), dict(dropped)

@@ -1,0 +1,217 @@
+"""``verify``: a dataset, a store or an index, checked whole; with ``repair``, what is damaged is computed again.
+
+Steps of a store are deterministic: computed again from the recipe that the store remembers, a part has the bytes that
+it had. An index is made again from the documents that it remembers. Nothing is removed that cannot be computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from askew.app.build.recipe import Build, Recipe, prepare
+from askew.app.search.retrieve import index_documents
+from askew.core.errors import AskewError, ConfigError
+from askew.engine import verify as steps
+from askew.engine.plan import Plan
+from askew.engine.store import Store
+from askew.publish.checking import verify as verify_release
+from askew.rankers import verify as indexes
+
+
+@dataclass
+class Verified:
+    """What something is, what is wrong with it, what was repaired, and how much was read."""
+
+    kind: str
+    path: str
+    wrong: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    verdict: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return not self.wrong
+
+    def lines(self) -> list[str]:
+        """The report for a reader, the verdict last."""
+        counted = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
+        state = f"{len(self.wrong)} damaged" if self.wrong else "every byte as it was written"
+        verdict = self.verdict or f"{counted}: {state}"
+        return [*self.wrong, *self.notes, *self.repaired, f"{self.path}: {self.kind}, {verdict}"]
+
+
+def verify(path: str, repair: bool = False) -> Verified:
+    """Check a dataset, a store or an index, and repair it where asked."""
+    kind = kind_of(path)
+    if kind == "index":
+        return _index(Path(path), repair)
+    if kind == "store":
+        return _store(Store(path), path, repair)
+    report = verify_release(Path(path))
+    facts = {"pairs": report.pairs, "subsets": report.subsets}
+    verdict = report.lines()[-1].removeprefix(f"{report.folder}: ")
+    found = Verified(kind, path, report.wrong, list(report.notes), facts=facts, verdict=verdict)
+    if repair and not report.ok:
+        found.notes.append("a dataset is written again by: askew publish RECIPE --out NEW_FOLDER")
+    return found
+
+
+def kind_of(path: str) -> str:
+    """Whether something is an index, a store or a dataset; a folder that shows no sign is taken for a dataset."""
+    if "://" in path:
+        return "store"
+    folder = Path(path)
+    if not folder.is_dir():
+        raise ConfigError(f"{path}: expected the folder of a dataset, a store or an index")
+    if (folder / "header.json").exists():
+        return "index"
+    if (folder / "manifest.json").exists():
+        raise ConfigError(f"{path}: this is one step of a store; verify the store: askew verify {folder.parent}")
+    is_release = (folder / "askew.json").exists()
+    signs = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plans/*.json")
+    return "store" if not is_release and any(any(folder.glob(sign)) for sign in signs) else "dataset"
+
+
+def _index(folder: Path, repair: bool) -> Verified:
+    found = indexes.check_index(folder)
+    done = Verified("index", str(folder), found.messages, counts={"files": found.files})
+    if done.ok or not repair:
+        return done
+    if _only_weights(folder, found):
+        done.repaired = _drop_weights(found)
+    elif indexes.read_source(folder) is None:
+        command = indexes.rebuild_command(folder, found.kind)
+        done.notes.append(f"index {folder}: what it was made from is not known; delete it and run: {command}")
+        return done
+    else:
+        done.repaired = _rebuild(folder)
+    again = indexes.check_index(folder)
+    done.wrong, done.counts = again.messages, {"files": again.files}
+    return done
+
+
+def _only_weights(folder: Path, found: indexes.IndexCheck) -> bool:
+    """Whether the postings are whole: weights of BM25 and query likelihood are computed from them."""
+    return found.kind == "bm25" and folder not in found.damaged
+
+
+def _drop_weights(found: indexes.IndexCheck) -> list[str]:
+    for folder in found.damaged:
+        shutil.rmtree(folder)
+    return [f"{folder}: removed; computed from the postings at the next search" for folder in found.damaged]
+
+
+def _rebuild(folder: Path) -> list[str]:
+    source = indexes.read_source(folder) or {}
+    made = folder.with_name(f".{folder.name}.rebuilding")
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        index_documents(source["docs"], made, source["ranker"], source["settings"], source["fields"], source["texts"])
+        if not indexes.same_documents(folder, made):
+            command = indexes.rebuild_command(folder, source["ranker"])
+            raise ConfigError(
+                f"index {folder}: {source['docs']} has other documents than those it was made from; for these, delete "
+                f"it and run: {command}"
+            )
+        indexes.put_in_place(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return [f"{folder}: made again from {source['docs']}"]
+
+
+def _store(store: Store, path: str, repair: bool) -> Verified:
+    found = steps.check_store(store)
+    made = {folder: indexes.check_index(folder) for folder in _index_folders(store)}
+    done = Verified("store", path, [one.message for one in found.damaged])
+    done.wrong += [line for one in made.values() for line in one.messages]
+    done.counts = {"steps": found.steps, "parts": found.parts, "indexes": len(made)}
+    if done.ok or not repair:
+        return done
+    for folder, one in made.items():
+        if one.damaged and _only_weights(folder, one):
+            done.repaired += _drop_weights(one)
+    broken = [folder for folder, one in made.items() if one.damaged and not _only_weights(folder, one)]
+    _compute_again(store, path, found.damaged, broken, done)
+    again = _store(store, path, repair=False)
+    done.wrong, done.counts = [*again.wrong, *steps.same_as_before(store, found.damaged)], again.counts
+    return done
+
+
+def _index_folders(store: Store) -> list[Path]:
+    return sorted(path.parent for path in store.local.glob("index-*/header.json"))
+
+
+def _compute_again(
+    store: Store, path: str, damaged: Sequence[steps.Damage], broken: Sequence[Path], done: Verified
+) -> None:
+    """Remove what the remembered recipes make, and run them; say of the rest which command makes it."""
+    left = {one.folder for one in damaged} | {folder.name for folder in broken}
+    for build in _builds(store, done):
+        own = {name for name in left if _makes(build, name)}
+        if not own:
+            continue
+        left -= own
+        mine = [one for one in damaged if one.folder in own]
+        steps.remove_damaged(store, mine)
+        for folder in broken:
+            if folder.name in own:
+                shutil.rmtree(folder)
+        _run(build, store, mine)
+        done.repaired += [f"{path}/{name}: computed again from the recipe {build.recipe.name}" for name in sorted(own)]
+    for name in sorted(left):
+        verb = "annotate DOCS" if name.startswith("mentions-") else "run RECIPE"
+        done.notes.append(
+            f"{path}/{name}: the store does not know a recipe that makes it; delete it and run: "
+            f"askew {verb} --store {path}"
+        )
+
+
+def _builds(store: Store, done: Verified) -> list[Build]:
+    """The recipes that were run in the store, those that still make the same steps."""
+    found = []
+    for origin in store.plans():
+        name = str(origin.get("recipe"))
+        try:
+            build = prepare(Recipe(name, origin["sections"]), store, until=origin["steps"][-1][0])
+            same = [list(one) for one in build.plan.keys().items()] == origin["steps"]
+        except (AskewError, KeyError, IndexError, TypeError) as error:
+            done.notes.append(f"recipe {name}: cannot be run again ({error})")
+            continue
+        if same:
+            found.append(build)
+        else:
+            done.notes.append(f"recipe {name}: its collection, or askew, is not what it was; its steps would be others")
+    return found
+
+
+def _makes(build: Build, name: str) -> bool:
+    """Whether a build makes a folder: as a step, or as an index or mentions that its steps name by key."""
+    if name in {f"{step}-{key}" for step, key in build.plan.keys().items()}:
+        return True
+    known = json.dumps([dict(step.stage.settings()) for step in build.plan.steps])
+    key = name.rpartition("-")[2]
+    return key in known or key == build.resources.index_key("bm25", {})
+
+
+def _run(build: Build, store: Store, damaged: Sequence[steps.Damage]) -> None:
+    """Run what is missing, cut as it was before; also indexes and mentions that finished steps need no more."""
+    sizes = {
+        one.step: one.manifest.parts[0].stop - one.manifest.parts[0].start
+        for one in damaged
+        if one.manifest is not None and len(one.manifest.parts) > 1
+    }
+    again = [replace(step, shard_rows=sizes.get(step.name, step.shard_rows)) for step in build.plan.steps]
+    Plan(build.plan.sources, again).run(store)
+    for step in build.plan.steps:
+        prepare_stage = getattr(step.stage, "prepare", None)
+        if prepare_stage is not None:
+            prepare_stage()

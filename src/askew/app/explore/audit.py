@@ -1,0 +1,146 @@
+"""Runs side by side: what ``askew measure`` says, query by query, and whether two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from askew.app.explore.explorer import Explorer
+from askew.app.measure.compare import CompareReport, compare
+from askew.app.measure.measure import MeasureReport, measure
+from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Floats
+from askew.corpora.judgements import QrelsFile
+from askew.corpora.runs import Run
+from askew.measures.catalogue import MeasureRequest
+
+# Where there are judgements these are computed as well.
+WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
+LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
+
+
+@dataclass(frozen=True)
+class Worst:
+    """A query that a run does badly on: the value of the measure, and how much worse than the other run's."""
+
+    query_id: str
+    text: str | None
+    value: float
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The table of measures, and the comparison of two runs where there are two."""
+
+    report: MeasureReport
+    comparison: CompareReport | None
+    texts: Mapping[str, str]
+
+    def asked(self, text: str) -> MeasureRequest:
+        """A measure of the table."""
+        found = next((one for one in self.report.asked if one.text == text), None)
+        if found is None:
+            raise ConfigError(f"audit: there is no measure {text!r}; measured: {', '.join(self.measures)}")
+        return found
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures of the table."""
+        return [one.text for one in self.report.asked]
+
+    def values(self, measure_text: str, run: int) -> Floats:
+        """The values of a run that are there, from the least to the greatest."""
+        values = self.report.runs[run].values[self.asked(measure_text).text]
+        return np.sort(values[~np.isnan(values)])
+
+    def gains(self, measure_text: str) -> tuple[list[str], Floats]:
+        """Query by query what the second run gains over the first; positive is better."""
+        if len(self.report.runs) < 2:
+            raise ConfigError("audit: gains are between two runs")
+        one = self.asked(measure_text)
+        old, new = (dict(zip(run.query_ids, run.values[one.text], strict=True)) for run in self.report.runs[:2])
+        shared = [query for query in old if query in new and not np.isnan(old[query]) and not np.isnan(new[query])]
+        before, after = (np.array([side[query] for query in shared], np.float64) for side in (old, new))
+        return shared, one.direction.gain(before, after)
+
+    def worst(self, measure_text: str, run: int, count: int = 10) -> list[Worst]:
+        """The queries that a run is worst at by a measure; of the second run those that lose most against the first."""
+        one, scores = self.asked(measure_text), self.report.runs[run]
+        values = dict(zip(scores.query_ids, scores.values[one.text].tolist(), strict=True))
+        known = [query for query, value in values.items() if not np.isnan(value)]
+        gains: dict[str, float] = {}
+        if run == 1:
+            queries, found = self.gains(measure_text)
+            gains = dict(zip(queries, found.tolist(), strict=True))
+            known = [query for query in known if gains.get(query, 0.0) < 0]
+        badness = {query: gains.get(query, one.direction.gain(0.0, values[query])) for query in known}
+        chosen = sorted(known, key=lambda query: (badness[query], query))[:count]
+        return [Worst(query, self.texts.get(query), values[query], gains.get(query)) for query in chosen]
+
+
+def audit(
+    runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = "error",
+    unpaired: str = "drop", unanswered: str = "zero",
+) -> Audit:  # fmt: skip
+    """Measure one run or several; of two and more the second is compared with the first."""
+    if not runs:
+        raise ConfigError("audit: choose a run, or upload one")
+    queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
+    judged = _judgements(qrels, explorer, queries)
+    docs = None if explorer is None else explorer.texts_by_id(_documents(list(runs.values())))
+    if docs is not None and not docs:
+        raise DataError("audit: none of the documents of these runs is in the collection that is open here")
+    wanted = [*(WITH_JUDGEMENTS if judged is not None else ()), *(LEANING if docs is not None else ())]
+    if not wanted:
+        raise DataError(
+            "audit: there is nothing to measure with: neither judgements nor the texts of documents are here"
+        )
+    options: dict[str, Any] = {"qrels": judged, "missing": missing if docs is not None else None,
+                               "unjudged": "absent" if judged is not None else None,
+                               "unanswered": unanswered if judged is not None else None}  # fmt: skip
+    report, left_out = _measured(runs, docs, wanted, options)
+    compared = None
+    if len(runs) > 1:
+        (old, first), (new, second), *_ = runs.items()
+        measured = [one.text for one in report.asked]
+        compared = compare(first, second, docs, names=(old, new), unpaired=unpaired, measures=measured, **options)
+    report.notes += left_out
+    measured_queries = set().union(*(run.query_ids for run in report.runs))
+    known = {} if explorer is None else explorer.searched.known.texts
+    return Audit(report, compared, {query: text for query, text in known.items() if query in measured_queries})
+
+
+def _measured(
+    runs: Mapping[str, Run], docs: Mapping[str, str] | None, wanted: list[str], options: Mapping[str, Any]
+) -> tuple[MeasureReport, list[str]]:
+    """The report, and which measures were left out because they are not defined for any query of a run."""
+    left, notes = list(wanted), list[str]()
+    while True:
+        try:
+            return measure(runs, docs, measures=left, **options), notes
+        except DataError as error:
+            undefined = [name for name in left if f" {name} is not defined" in f" {error}"]
+            if not undefined or len(left) == 1:
+                raise
+            left.remove(undefined[0])
+            notes.append(f"left out: {error}")
+
+
+def _documents(runs: Sequence[Run]) -> list[str]:
+    return pl.concat([run.lines["doc_id"] for run in runs]).unique().to_list()
+
+
+def _judgements(
+    qrels: QrelsFile | None, explorer: Explorer | None, queries: set[str]
+) -> pl.DataFrame | Mapping[str, Mapping[str, int]] | None:
+    """The judgements that were given, or those of the collection; None where there are none for these queries."""
+    if qrels is not None:
+        return qrels.lines
+    known = {} if explorer is None else explorer.searched.known.grades
+    # All of them, as askew measure has it: a judged query that a run does not answer counts as zero.
+    return known if queries & known.keys() else None

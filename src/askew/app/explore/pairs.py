@@ -1,0 +1,210 @@
+"""The pairs of a built dataset, a page at a time: filtered, searched and sorted without reading all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import DataError, StoreError, UnknownName
+from askew.core.measure import Measure
+from askew.engine.files import LocalFiles
+from askew.engine.manifest import Manifest
+from askew.engine.store import Store
+
+STAGE = "select"
+MOST_ROWS = 200
+# A cell that begins so would be a formula to a program for spreadsheets.
+_FORMULA = r"^([=+\-@\t\r])"
+_FACETS = ("outcome", "method", "group", "label")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which pairs, and in which order. Empty: all of them, as they stand in the table.
+
+    ``text`` is looked for in both queries. ``least`` is the least gain of ``measure``; with ``sort`` "gain" or "loss"
+    the pairs that gain or lose most by it come first.
+    """
+
+    text: str = ""
+    subset: str = ""
+    outcome: str = ""
+    method: str = ""
+    group: str = ""
+    label: str = ""
+    measure: str = ""
+    least: float | None = None
+    sort: str = ""
+
+
+@dataclass(frozen=True)
+class PairPage:
+    """Some of the pairs, and how many there are that fit."""
+
+    rows: tuple[dict[str, Any], ...]
+    total: int
+    page: int
+    size: int
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are; one even where nothing fits."""
+        return max(1, -(-self.total // self.size))
+
+
+def datasets(store: Store) -> list[Manifest]:
+    """The finished steps that hold pairs, the last one made first where that is known."""
+    found = [one for one in store.steps() if one.stage == STAGE and one.parts]
+    return sorted(found, key=lambda one: (-_made(store, one), one.step, one.key))
+
+
+def _made(store: Store, manifest: Manifest) -> float:
+    if not isinstance(store.files, LocalFiles):
+        return 0.0
+    return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
+
+
+def find_pairs(store: Store, name: str = "") -> Manifest:
+    """A dataset by ``step-key``; without a name the last one made."""
+    found = datasets(store)
+    if not found:
+        raise DataError("there are no pairs in this store: a recipe with a section [select] makes them (askew run)")
+    known = {f"{one.step}-{one.key}": one for one in found}
+    if name and name not in known:
+        raise UnknownName("dataset", name, known)
+    return known[name or next(iter(known))]
+
+
+def open_pairs(store: Store, name: str = "") -> ShownPairs:
+    """As ``find_pairs``, with its parts read through once to see that they are whole."""
+    manifest = find_pairs(store, name)
+    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest)
+
+
+def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
+    """The parts, their digests checked once. Those of a folder stay where they are until they are asked for."""
+    if not isinstance(store.files, LocalFiles):
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest)))).lazy()
+    paths = []
+    for part in manifest.parts:
+        path = store.folder(manifest.step, manifest.key) / part.file
+        if _digest(path) != part.sha256:
+            raise StoreError(f"{path.name}: the part is damaged (its digest is not the one in the manifest)")
+        paths.append(path)
+    return pl.scan_parquet(paths)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreError(f"{path.name}: a part of a finished step cannot be read ({why})") from None
+
+
+class ShownPairs:
+    """One dataset."""
+
+    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest) -> None:
+        self.name, self.manifest, self._frame = name, manifest, frame
+        # The manifest lists columns by name, the parts have them in the order of the recipe.
+        columns = frame.collect_schema()
+        self.measures = [one.removeprefix("gain_") for one in columns if one.startswith("gain_")]
+        self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
+        self.columns = list(columns)
+
+    @cached_property
+    def sides(self) -> tuple[str | None, str | None]:
+        """The first measure of effectiveness and the first of lean that the selection names, where it names any."""
+        given = self.manifest.settings
+        named = given.get("effectiveness", given.get("measure")), given.get("bias")
+        return self._first(named[0]), self._first(named[1])
+
+    def _first(self, named: Any) -> str | None:
+        """The measure of the table that a setting names first; the two may be written in different ways."""
+        texts = [named] if isinstance(named, str) else list(named or ())
+        wanted = Measure.parse(texts[0]) if texts else None
+        return next((one for one in self.measures if Measure.parse(one) == wanted), None)
+
+    @cached_property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """How many pairs have each value of what can be filtered by."""
+        facets = [name for name in _FACETS if name in self.columns]
+        lazy = [self._frame.group_by(pl.col(name).cast(pl.String)).len().sort(name) for name in facets]
+        flags = self._frame.select(pl.col(self.subsets).sum()) if self.subsets else self._frame.select(pl.len())
+        *found, marked = pl.collect_all([*lazy, flags])
+        told = {name: {str(value): int(count) for value, count in table.iter_rows() if value is not None}
+                for name, table in zip(facets, found, strict=True)}  # fmt: skip
+        told["subset"] = {name: int(marked.item(0, name)) for name in self.subsets}
+        return told
+
+    def check(self, wanted: Wanted) -> None:
+        """Refuse a filter that this dataset cannot have."""
+        for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in _FACETS)):
+            if value and value not in self.counts.get(name, {}):
+                raise UnknownName(name, value, self.counts.get(name, {}), self.name)
+        if wanted.measure and wanted.measure not in self.measures:
+            raise UnknownName("measure", wanted.measure, self.measures, self.name)
+        if wanted.sort not in ("", "gain", "loss"):
+            raise UnknownName("order", wanted.sort, ("gain", "loss"))
+
+    def selection(self, wanted: Wanted) -> pl.LazyFrame:
+        """The pairs that fit, in order, with all their columns."""
+        self.check(wanted)
+        frame = self._frame
+        if wanted.text.strip():
+            text = " ".join(wanted.text.split()).lower()
+            held = [pl.col(name).str.to_lowercase().str.contains(text, literal=True) for name in self._texts()]
+            frame = frame.filter(pl.any_horizontal(*held))
+        if wanted.subset:
+            frame = frame.filter(pl.col(wanted.subset))
+        for name in _FACETS:
+            if getattr(wanted, name):
+                frame = frame.filter(pl.col(name).cast(pl.String) == getattr(wanted, name))
+        gain = pl.col(f"gain_{wanted.measure or self.measures[0]}").fill_nan(None) if self.measures else pl.lit(0.0)
+        if wanted.least is not None:
+            frame = frame.filter(gain >= wanted.least)
+        if wanted.sort:
+            frame = frame.sort(gain, descending=wanted.sort == "gain", nulls_last=True, maintain_order=True)
+        return frame
+
+    def _texts(self) -> list[str]:
+        return [name for name in ("original_text", "text", "query_id") if name in self.columns]
+
+    def page(self, wanted: Wanted, page: int = 1, size: int = 25) -> PairPage:
+        """One page of the pairs that fit; a page behind the last is empty."""
+        frame = self.selection(wanted)
+        size = min(size, MOST_ROWS)
+        count, rows = pl.collect_all([frame.select(pl.len()), frame.slice((page - 1) * size, size)])
+        return PairPage(tuple(self._row(row) for row in rows.iter_rows(named=True)), int(count.item()), page, size)
+
+    def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A pair for a page: its texts, what it is marked as, and old, new and gain of each measure."""
+        kept = {name: row[name] for name in ("query_id", "variant_id", "original_text", "text", "method", "outcome",
+                                             "group", "label") if name in row}  # fmt: skip
+        values = {name: {side: _number(row.get(f"{side}_{name}")) for side in ("old", "new", "gain")}
+                  for name in self.measures}  # fmt: skip
+        return {**kept, "subsets": [name for name in self.subsets if row[name]], "measures": values}
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def as_tsv(frame: pl.LazyFrame, path: Path) -> None:
+    """The pairs as tab-separated columns; a cell that a spreadsheet would compute is made a text."""
+    frame.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1")).sink_csv(path, separator="\t")
+
+
+def as_parquet(frame: pl.LazyFrame, path: Path) -> None:
+    """The pairs as Parquet."""
+    frame.sink_parquet(path)

@@ -1,0 +1,106 @@
+"""A made-up log with planted effects, analysed: what was found beside what was planted."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from askew.app.logs.analyse import LogReport, LogSettings, analyse_log
+from askew.app.logs.cells import ends
+from askew.app.logs.reading import Progress
+from askew.core.errors import ConfigError
+from askew.core.lexicon import load_lexicon
+from askew.logs.planted import GROUPS, Planted
+from askew.logs.synthetic import SyntheticLog, write_log
+
+_LEXICON = "gsqr2023"
+
+
+def demo_report(
+    planted: Planted | None = None, settings: LogSettings | None = None, progress: Progress | None = None
+) -> LogReport:
+    """Make a log, analyse it as any other, and add a table of what was planted."""
+    made, given = planted or Planted(), settings or LogSettings()
+    _check(given)
+    with tempfile.TemporaryDirectory(prefix="askew-demo-") as folder:
+        path = write_log(SyntheticLog(made), Path(folder) / "made-up.parquet")
+        vectors = write_vectors(made, Path(folder))
+        report = analyse_log([path], "parquet", replace(given, vectors=vectors), progress)
+    if report.settings["lexicon"] == load_lexicon(_LEXICON).id:
+        report.tables["planted"] = planted_table(report, made)
+        told = "the table planted says what was put into it"
+    else:
+        told = f"what was put into it holds for the lexicon {_LEXICON} and is not compared"
+    report.notes.insert(0, f"this log is made up (seed {made.seed}); {told}")
+    return report
+
+
+def _check(given: LogSettings) -> None:
+    for what, value in (("vectors", given.vectors), ("columns", given.columns)):
+        if value is not None:
+            raise ConfigError(f"--demo: the made-up log has its own {what}; leave --{what} out")
+    lexicon = load_lexicon(given.lexicon)
+    if not set(GROUPS) <= set(lexicon.groups):
+        raise ConfigError(f"--demo: the made-up log adds terms for {' and '.join(GROUPS)}, {lexicon.name!r} lacks them")
+
+
+def write_vectors(planted: Planted, folder: Path) -> Path:
+    """The word vectors of a made-up log, as a matrix with its words."""
+    np.save(folder / "vectors.npy", planted.queries.vectors)
+    (folder / "vocab.txt").write_text("\n".join(planted.queries.vector_words) + "\n", encoding="utf-8")
+    return folder / "vectors.npy"
+
+
+def planted_table(report: LogReport, planted: Planted) -> pl.DataFrame:
+    """Effect by effect: what was planted, what was found with its interval, and whether the interval holds it.
+
+    An effect that the settings leave no table or no interval for is left out.
+    """
+    rows = []
+    for name, truth, table, value, where in effects(planted):
+        row = _found(report.tables.get(table), value, where)
+        if row is not None:
+            found, low, high, n = row
+            rows.append(
+                {"effect": name, "planted": truth, "found": found, "low": low, "high": high, "n": n,
+                 "within": low <= truth <= high}
+            )  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def effects(planted: Planted) -> Iterator[tuple[str, float, str, str, dict[str, str]]]:
+    """Every planted effect: its name, its true value, and the table, column and row where it should be found."""
+    truth = planted.truth
+    for what in ("specialising", "for_group"):
+        yield f"{what} reformulations", truth[what], "frequency", "share", {"what": what}
+    for group, value in truth["share"].items():
+        yield f"{group} share", value, "groups", "share", {"group": group}
+    for (group, entry), value in truth["entry"].items():
+        yield f"{entry}, {group}", value, "entries", "share", {"group": group, "entry": entry}
+    for (group, entry), value in truth["median"].items():
+        yield f"gap {group}, {entry}", value, "gaps", "median", {"group": group, "entry": entry}
+    for entry, value in truth["click_ratio"].items():
+        yield f"click ratio, {entry}", value, "clicks", "ratio", {"group": "all", "entry": entry}
+    for change, value in truth["change"].items():
+        yield f"clicked result {change}", value, "ranks", "share", {"group": "all", "change": change}
+    for kind, value in truth["kind"].items():
+        yield kind, value, "kinds", "share", {"group": "all", "kind": kind}
+    for site, value in truth["site"].items():
+        yield f"exposure {site}", value, "sites", "ratio", {"site": site}
+    for topic, values in truth["topic"].items():
+        for name, value in values.items():
+            yield f"{name} {topic}", value, "topics", name, {"topic": topic}
+    yield "genderedness", truth["genderedness"], "genderedness", "rho", {"topic": "overall"}
+
+
+def _found(table: pl.DataFrame | None, value: str, where: dict[str, str]) -> tuple[float, float, float, int] | None:
+    rows = [] if table is None else table.filter(**where).to_dicts()
+    if not rows:
+        return None
+    low, high = ends(rows[0], value)
+    return None if low is None or high is None else (rows[0][value], low, high, rows[0]["n"])

@@ -1,0 +1,269 @@
+"""One page for readers: the tables and figures of the paper, made from a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+
+from askew.app.logs.analyse import LogReport
+from askew.app.logs.cells import counts, made, names, number, numbers, p_values, percent, quote, shares, words, yes
+from askew.logs.effect import MOVES_SHOWN
+from askew.publish.page import numerals as n
+from askew.publish.page.charts import Interval, Points, bars, dots, scatter
+from askew.publish.page.document import Section, document, facts, figure, listed, paragraph
+from askew.publish.page.frame import About
+from askew.publish.page.markup import Markup
+from askew.publish.page.table import NAME, WORDS, Column, html_table, table
+
+_COUNTS = {
+    "rows_read": "rows read", "rows": "rows used", "users": "users", "sessions": "sessions", "searches": "searches",
+    "pairs": "pairs of searches that follow each other", "specialising": "specialising reformulations",
+    "for_group": "reformulations for a group",
+}  # fmt: skip
+_LIMITS = (
+    "A log shows what people typed and clicked, not why. None of these figures says what caused another.",
+    "Counting words of a lexicon is not bias. Groups that the lexicon does not name are not seen.",
+    "Images, videos and advertisements of a result page are not in a log.",
+    "Intervals are of 95% and take into account that a user may have several events. Many of them stand on this page: "
+    "one in twenty is expected to miss.",
+    "Texts that few users typed, that hold a person's name, or that speculate about who a person is, are counted and "
+    "never shown. The filters are lists: they do not know every name.",
+)
+_SHOWN = 30
+_SHOWN_SITES = 12
+_HITS = counts(hits="n", n="of")
+
+
+def report_page(report: LogReport) -> str:
+    """The whole page as text. Whatever comes from the log is text in it, never markup."""
+    bodies = [(name, title, make(report)) for name, title, make in _SECTIONS]
+    sections = [Section(name, title, body) for name, title, body in bodies if body]
+    head = [paragraph(_lead(report), kind="lead")]
+    return document("How people add a group to their queries", head, sections, [paragraph("Made by askew logs.")])
+
+
+def _lead(report: LogReport) -> str:
+    c = report.counts
+    row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
+    return (
+        f"{n.count(c['for_group'])} of {n.count(c['specialising'])} specialising reformulations add a group "
+        f"({n.share(row['share'])} {n.share_interval(row['low'], row['high'])}), in {n.count(c['rows_read'])} rows of "
+        f"{n.count(c['users'])} users."
+    )
+
+
+def _patterns(report: LogReport) -> list[Markup]:
+    t = report.tables
+    body = [made("frequency", "Reformulations", _told(t["frequency"]), [words("what", "which"), _HITS, shares()])]
+    if "groups" not in t:
+        return [*body, paragraph("There is no reformulation for a group in this log.")]
+    note = "Several: terms of more than one group; such events belong to none. Two terms: more than one group term."
+    parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two terms")]
+    body.append(made("groups", "Groups", t["groups"], parts, note))
+    parts = [names(group="group", entry="entry point"), counts(n="n"), numbers("median", digits=1)]
+    body.append(made("gaps", "Seconds between the two queries", t["gaps"], parts))
+    if "entries" in t:
+        parts = [names(group="group", entry="entry point"), _HITS, shares()]
+        body.append(made("entries", "Where the second query came from", t["entries"], parts))
+    parts = [quote("block", "terms"), names(group="group"), counts(n="n", users="users")]
+    return [*body, made("blocks", "What was added most often", t["blocks"].head(_SHOWN), parts)]
+
+
+def _told(frequency: pl.DataFrame) -> pl.DataFrame:
+    labels = {"specialising": "specialising, among pairs", "for_group": "for a group, among specialising"}
+    return frequency.with_columns(pl.col("what").replace_strict(labels))
+
+
+def _effect(report: LogReport) -> list[Markup]:
+    t, body = report.tables, []
+    if "clicks" in t:
+        parts = [names(group="group", entry="entry point"), counts(n="n"), shares("before"), shares("after")]
+        body.append(made("clicks", "Pages with a click, before and after", t["clicks"], [*parts, numbers("ratio")]))
+    if "ranks" in t:
+        body += _ranks(t["ranks"], report.groups)
+        body.append(_moves(t["moves"]))
+    if "sites" in t and t["sites"].height:
+        body.append(_sites(t["sites"]))
+    return body
+
+
+def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
+    note = "The first click of each event with a click on the second page and known results. Lower: it stood lower."
+    parts = [names(group="group", change="rank"), _HITS, shares()]
+    changes = ranks.filter(group="all")["change"].to_list()
+    series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
+    told = "Bars: the share of clicked results that were absent, lower, same or higher on the first page."
+    about = About("rank-change", "Rank of the clicked result on the first page", told)
+    return [
+        made("ranks", "Where the clicked result stood on the first page", ranks, parts, note),
+        figure(bars(about, changes, series, "share of events"), about.title),
+    ]
+
+
+def _moves(moves: pl.DataFrame) -> Markup:
+    found = {(old, new): hits for old, new, hits in moves.select("old_rank", "new_rank", "n").iter_rows()}
+    after = sorted({new for _, new in found})
+    before = sorted({old for old, _ in found}, key=lambda old: (old == 0, old))
+    rows = [
+        ["absent" if old == 0 else str(old), *(n.count(found.get((old, new), 0)) for new in after)] for old in before
+    ]
+    head = [Column("before", NAME), *(Column(f"after: {new}") for new in after)]
+    note = f"Clicks down to rank {MOVES_SHOWN}; a result that stood below it counts as absent here."
+    return html_table(table("moves", "From which rank to which", head, rows, note))
+
+
+def _sites(sites: pl.DataFrame) -> Markup:
+    known = sites.drop_nulls("ratio")
+    ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
+    new = sites.height - known.height
+    note = "A result at rank i counts 1/log2(i+1), as nDCG has it; before and after are shares of all exposure there."
+    note += f" Sites on second pages only, which have no ratio: {n.count(new)}." if new else ""
+    parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]
+    parts += [percent("after", "after", 2), numbers("ratio")]
+    return made("sites", f"Exposure of sites: {ends.height} of {known.height}", ends, parts, note)
+
+
+def _pages(report: LogReport) -> list[Markup]:
+    t = report.tables
+    if "kinds" not in t:
+        return []
+    note = (
+        "Seeks-specific: no group is named. Corrects: the added group has clearly less than its even part. "
+        "Intensifies: about its even part. Reinforces: clearly more."
+    )
+    kinds = [names(group="group", kind="kind"), _HITS, shares()]
+    lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
+    caption = "Share of the added group among all namings of a group"
+    return [
+        made("kinds", "By what the texts of the first page say of the added group", t["kinds"], kinds, note),
+        made("lean", caption, t["lean"], lean, "Events whose pages both name a group."),
+    ]
+
+
+def _topics(report: LogReport) -> list[Markup]:
+    t = report.tables
+    if "topics" not in t:
+        return []
+    parts = [quote("topic", "topic"), counts(searches="searches"), percent("of the log", "log_share")]
+    parts += [counts(n="n"), numbers("rate")]
+    parts += [shares("recommended")] if "recommended" in t["topics"].columns else []
+    # Of two groups one share tells both.
+    named = report.groups[:1] if len(report.groups) == 2 else report.groups
+    parts += [shares(f"share_{group}", group) for group in named]
+    note = f"Topics by {report.settings['topics']}. Rate 1 is the average of the log."
+    about = About("topic-rate", "Rate of each topic", "Dots: share among reformulations over share in the log.")
+    known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
+    pairs = [names(one="one", two="two"), counts(n="topics"), numbers("rho", digits=3)]
+    pairs.append(p_values(p="p", p_holm="p, Holm"))
+    columns = t["topic_correlations"].with_columns(
+        pl.col("one", "two").replace({f"share_{group}": f"share of {group}" for group in report.groups})
+    )
+    return [
+        made("topics", "Topics of the original query", t["topics"], parts, note),
+        figure(_dots(about, known, "rate", "rate, 1 is average"), about.title),
+        made("topic-correlations", "Spearman's correlation between columns", columns, pairs, _NO_CORRELATION),
+    ]
+
+
+def _dots(about: About, data: pl.DataFrame, name: str, label: str) -> Markup:
+    """A dot for each topic, with its interval."""
+    low, high = (f"{name}_low", f"{name}_high") if f"{name}_low" in data.columns else ("low", "high")
+    found = [Interval(*row) for row in data.select(name, low, high).iter_rows()]
+    return dots(about, data["topic"].to_list(), {name: found}, label)
+
+
+_NO_CORRELATION = "p: null hypothesis: there is no rank correlation."
+
+
+def _genderedness(report: LogReport) -> list[Markup]:
+    t = report.tables
+    if "genderedness" not in t:
+        return []
+    note = "Positive: people add the group that the query leans to already. Negative: they add the other."
+    note = f"{note} {_NO_CORRELATION}"
+    told = "Dots: Spearman's correlation over queries, overall and per topic, with intervals."
+    about = About("genderedness", "Genderedness of the query against the group that is added", told)
+    parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
+    caption = f"Correlation of genderedness and the share of {report.settings['first_group']}"
+    return [
+        made("genderedness", caption, t["genderedness"], parts, note),
+        figure(_dots(about, t["genderedness"].drop_nulls("low"), "rho", "Spearman's rho"), about.title),
+        *_funnel(t["funnel"], report),
+    ]
+
+
+def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
+    if not points.height:
+        return []
+    first = report.settings["first_group"]
+    sides = {
+        f"query leans to {first}": points.filter(pl.col("genderedness") > 0),
+        "to the other": points.filter(pl.col("genderedness") < 0),
+    }
+    drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
+    told = f"Points: queries by their number of reformulations and the share of {first}."
+    about = About("funnel", "Queries that are not even", told)
+    said = (
+        "Queries whose reformulations differ from one half (two-tailed binomial test, p < 0.05; null "
+        "hypothesis: a reformulation adds either group equally often) and whose genderedness "
+        f"is beyond 0.05; only those that {report.settings['min_users']} users or more typed. Each query is tested by "
+        "itself, and its events as if all were of different users: of even queries, one in twenty passes."
+    )
+    picture = scatter(about, drawn, "log10 of reformulations", f"share of {first}", size=3.5)
+    parts = [quote("original", "query"), counts(n="n", users="users"), shares()]
+    parts += [p_values(p="p"), number("genderedness", "genderedness", 2)]
+    return [
+        figure(picture, about.title, said),
+        made("funnel", "The most reformulated of them", points.head(_SHOWN), parts),
+    ]
+
+
+def _texts(report: LogReport) -> list[Markup]:
+    t, body = report.tables, []
+    if "queries" in t and t["queries"].height:
+        split = {name: name.removeprefix("n_") for name in t["queries"].columns if name.startswith("n_")}
+        parts = [quote("original", "query"), counts(n="n", users="users", **split)]
+        body.append(made("queries", "Queries with the most reformulations", t["queries"].head(_SHOWN), parts))
+    if "keyphrases" in t and t["keyphrases"].height:
+        parts = [quote("keyphrase", "keyphrase"), number("score", "score", 4), counts(n="n", users="users")]
+        parts.append(yes("seed", "in the lexicon"))
+        body.append(made("keyphrases", "Keyphrases where group terms stand", t["keyphrases"].head(_SHOWN), parts))
+    if "planted" in t:
+        parts = [
+            names(effect="effect"),
+            number("planted", "planted"),
+            numbers("found", digits=3),
+            counts(n="n"),
+            yes("within", "within"),
+        ]
+        body.append(made("planted", "What was planted in this made-up log, and what was found", t["planted"], parts))
+    return body
+
+
+def _data(report: LogReport) -> list[Markup]:
+    told = [(label, n.count(report.counts[name])) for name, label in _COUNTS.items()]
+    told += [(name.replace("_", " "), str(value)) for name, value in report.settings.items() if value is not None]
+    body = [facts(told)]
+    if report.rejected:
+        head = [Column("reason", WORDS), Column("n"), Column("for instance", WORDS)]
+        rows = [[why, n.count(hits), "; ".join(report.examples.get(why, []))] for why, hits in report.rejected.items()]
+        body.append(html_table(table("rejected", "Rows left out, by reason", head, rows)))
+    withheld = report.tables.get("withheld")
+    if withheld is not None and withheld.height:
+        parts = [names(what="what", reason="reason"), counts(n="n")]
+        body.append(made("withheld", "Texts that are not shown", withheld, parts))
+    return [*body, *([listed(report.notes)] if report.notes else [])]
+
+
+_SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
+    ("patterns", "How often, for whom, how soon", _patterns),
+    ("effect", "What it changes", _effect),
+    ("pages", "What the result pages say", _pages),
+    ("topics", "Topics", _topics),
+    ("genderedness", "Genderedness of the query", _genderedness),
+    ("texts", "Queries and keyphrases", _texts),
+    ("data", "The log and the settings", _data),
+    ("limits", "What this does not say", lambda _: [listed(_LIMITS)]),
+)

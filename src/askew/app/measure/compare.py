@@ -1,0 +1,257 @@
+"""Compare two runs query by query: differences with intervals, corrected tests, and which loss is ruled out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from askew.app.measure.gate import check_measures, read_conditions, with_margins
+from askew.app.measure.inputs import MeasuresLike
+from askew.app.measure.measure import measure
+from askew.app.measure.tables import html_table, text_table, with_interval
+from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.texts import Progress
+from askew.app.scoring.universe import RunLike, named_runs
+from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Direction
+from askew.core.ranking import Floats
+from askew.measures.catalogue import MeasureRequest
+from askew.statistics.intervals import gain_bounds, is_bounded
+from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, paired
+
+Margin: TypeAlias = float | Mapping[str, float] | None
+
+
+@dataclass(repr=False)
+class CompareReport:
+    """One comparison per measure; ``p_holm`` is corrected for the number of measures.
+
+    So are ``p_no_loss_holm`` and ``p_equivalent_holm``, for the number of measures that have a margin. ``nulls`` states
+    the null hypothesis of each p.
+    """
+
+    old: str
+    new: str
+    asked: list[MeasureRequest]
+    results: dict[str, Paired]
+    p_holm: dict[str, float]
+    p_no_loss_holm: dict[str, float]
+    p_equivalent_holm: dict[str, float]
+    test: str = MEAN
+    notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def nulls(self) -> dict[str, str]:
+        """The null hypothesis of each p that is reported."""
+        stated = {"p": NULLS[self.test]}
+        if self.p_no_loss_holm:
+            stated |= {f"p_{name}": NULLS[name] for name in ("no_loss", "equivalent")}
+        return stated
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each measure, with every number of the comparison."""
+        rows = [{"measure": text, **found} for text, found in self.to_dict()["measures"].items()]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_pandas(self) -> Any:
+        """As ``to_polars``, for pandas, which must be installed."""
+        return self.to_polars().to_pandas()
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        head = ["measure", self.old, self.new, "gain [95%]", "p (Holm)", "n"]
+        rows = []
+        for one in self.asked:
+            found, p = self.results[one.text], self.p_holm.get(one.text)
+            gain = with_interval(found.gain, found.low, found.high, "+")
+            shown = "-" if p is None else f"{p:.3f}"
+            rows.append([one.text, f"{found.old:.4f}", f"{found.new:.4f}", gain, shown, str(found.n)])
+        return head, rows
+
+    def __repr__(self) -> str:
+        return f"{text_table(*self._rows())}\np: null hypothesis: {self.nulls['p']}"
+
+    def _repr_html_(self) -> str:
+        return f"{html_table(*self._rows())}<p>p: null hypothesis: {self.nulls['p']}</p>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        measures = {
+            a.text: {
+                **asdict(self.results[a.text]),
+                "p_holm": self.p_holm.get(a.text),
+                "p_no_loss_holm": self.p_no_loss_holm.get(a.text),
+                "p_equivalent_holm": self.p_equivalent_holm.get(a.text),
+                "signature": a.signature,
+            }
+            for a in self.asked
+        }
+        whole = {"old": self.old, "new": self.new, "null_hypotheses": self.nulls, "measures": measures}
+        return {**whole, "failures": self.failures}
+
+
+def compare(
+    old: RunLike,
+    new: RunLike,
+    collection: object = None,
+    measures: MeasuresLike | None = None,
+    *,
+    test: str = MEAN,
+    margin: Margin = None,
+    fail_if: str | Sequence[str] = (),
+    unpaired: str = "error",
+    seed: int = 0,
+    names: tuple[str, str] | None = None,
+    testing: Progress | None = None,
+    **options: Any,
+) -> CompareReport:
+    """Compare ``new`` with ``old``; ``options`` are those of ``measure``.
+
+    ``margin`` is the largest loss that would not matter: a number for all bounded measures of effectiveness, or one per
+    measure text. With it come tests of "no loss beyond the margin" and of equivalence. ``test`` is "mean" (the null
+    hypothesis is a mean gain of 0) or "randomization" (the two results of each query could as well be swapped; the
+    ``seed`` is for that one). ``fail_if`` are conditions such as "nDCG@10 loses 0.01" (see ``askew.app.measure.gate``);
+    those that hold are in ``failures``. ``testing`` is called with the number of measures compared and of all.
+    """
+    _check_settings(test, seed, unpaired)
+    conditions = read_conditions(fail_if)
+    margin = with_margins(conditions, margin)
+    _refuse_meaningless(margin)
+
+    def check(asked: list[MeasureRequest]) -> None:
+        check_measures(conditions, [one.text for one in asked])
+        _refuse_unused(asked, margin)
+
+    report = measure(_named(old, new, names), collection, measures, before_scoring=check, **options)
+    rows_a, rows_b, notes = _pair(report, unpaired)
+    results: dict[str, Paired] = {}
+    missing: dict[str, int] = {}
+    for number, asked in enumerate(report.asked):
+        if testing:
+            testing(number, len(report.asked))
+        a, b = report.runs[0].values[asked.text][rows_a], report.runs[1].values[asked.text][rows_b]
+        there = ~np.isnan(a) & ~np.isnan(b)
+        if not there.any():
+            raise DataError(f"{asked.text} is not defined in both runs for any query they share")
+        if not there.all():
+            notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
+            # A measure of effectiveness leaves out queries by the judgements alone, the same in both runs.
+            missing[asked.text] = 0 if "judgements" in asked.family.reads else int((~there).sum())
+        limit = _margin_for(asked, margin)
+        results[asked.text] = paired(
+            a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
+        )
+    old_name, new_name = (run.name for run in report.runs)
+    by_p, by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p", "p_no_loss", "p_equivalent"))
+    failed = [
+        one.failure(results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
+        for one in conditions
+    ]
+    return CompareReport(
+        old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
+        [text for text in failed if text],
+    )  # fmt: skip
+
+
+def _check_settings(test: str, seed: int, unpaired: str) -> None:
+    if test not in TESTS:
+        raise ConfigError(f"--test: test must be {' or '.join(TESTS)}, found {test!r}")
+    if seed < 0:
+        raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
+    if unpaired not in ("error", "drop"):
+        raise ConfigError(f"--unpaired: unpaired must be error or drop, found {unpaired!r}")
+
+
+def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
+    if names is None:
+        return named_runs([old, new], others=("old", "new"))
+    if names[0] == names[1]:
+        raise ConfigError(f"both runs are called {names[0]!r}: give them different names")
+    return {names[0]: old, names[1]: new}
+
+
+def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:
+    """Holm over the measures that have this p."""
+    ps = {text: getattr(found, name) for text, found in results.items() if getattr(found, name) is not None}
+    return dict(zip(ps, holm(list(ps.values())), strict=True))
+
+
+def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[str]]:
+    """The rows of both runs for the queries they share."""
+    a, b = report.runs
+    where = {query: row for row, query in enumerate(b.query_ids)}
+    shared = [(row, where[query]) for row, query in enumerate(a.query_ids) if query in where]
+    alone = len(a.query_ids) + len(b.query_ids) - 2 * len(shared)
+    if not shared:
+        raise DataError(f"{a.name} and {b.name} have no query in common")
+    notes = []
+    if alone:
+        only = _first_alone(a, b)
+        message = f"{alone} queries are in one run only, such as {only!r}"
+        if unpaired == "error":
+            raise DataError(f"{message}; compare what both have with --unpaired drop")
+        notes.append(f"{message}; left out")
+    rows = np.array(shared)
+    return rows[:, 0], rows[:, 1], notes
+
+
+def _first_alone(a: RunScores, b: RunScores) -> str:
+    alone = set(a.query_ids) ^ set(b.query_ids)
+    return next(query for query in [*a.query_ids, *b.query_ids] if query in alone)
+
+
+def _margin_for(asked: MeasureRequest, margin: Margin) -> float | None:
+    if isinstance(margin, Mapping):
+        return margin.get(asked.text)
+    return margin if "judgements" in asked.family.reads and is_bounded(asked.bounds) else None
+
+
+def _refuse_meaningless(margin: Margin) -> None:
+    values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
+    for value in values:
+        if not (math.isfinite(value) and value > 0):
+            raise ConfigError(f"--margin: margin is the largest loss that would not matter, above 0; found {value!r}")
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """Whether a measure has bounds, and the most that a query can lose by it."""
+
+    finite: bool
+    most: float
+
+    @classmethod
+    def of(cls, asked: MeasureRequest) -> _Reach:
+        return cls(is_bounded(asked.bounds), gain_bounds(asked.bounds, asked.direction is Direction.ZERO)[1])
+
+
+def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
+    """A margin that no measure uses was meant for something else."""
+    bounded = {one.text: _Reach.of(one) for one in asked}
+    for text in margin if isinstance(margin, Mapping) else ():
+        if text not in bounded:
+            raise ConfigError(
+                f"--margin: margin names the measure {text!r}, which is not among those compared: {', '.join(bounded)}"
+            )
+        if not bounded[text].finite:
+            raise ConfigError(
+                f"--margin: {text} has no bounds, so no sample can rule out a loss of its mean; leave it out, or "
+                "compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+            )
+    for one in asked:
+        limit = _margin_for(one, margin)
+        if limit is not None and limit >= bounded[one.text].most:
+            raise ConfigError(
+                f"--margin: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} says "
+                "nothing; give a smaller one"
+            )
+    if margin is not None and all(_margin_for(one, margin) is None for one in asked):
+        raise ConfigError(
+            "--margin: a margin without a measure is for bounded measures of effectiveness, and none is compared; "
+            "for another bounded measure name it, such as --margin 'FaiRR@10=0.05'"
+        )

@@ -1,0 +1,64 @@
+"""From what a caller gives to what a job works with: runs, measures, and the parts of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import TypeAlias
+
+from askew.app.scoring.universe import QrelsLike, RunLike
+from askew.core.errors import ConfigError
+from askew.core.measure import Measure, split_measures
+from askew.corpora.collection import Collection, open_collection
+from askew.corpora.layout import folder_and_split
+
+MeasuresLike: TypeAlias = str | Measure | Sequence[str | Measure]
+
+
+def measure_texts(measures: MeasuresLike | None) -> list[str] | None:
+    """Measures as texts; None where none are named."""
+    if measures is None:
+        return None
+    if isinstance(measures, str):
+        return split_measures(measures)
+    each = [measures] if isinstance(measures, Measure) else measures
+    return [one.text if isinstance(one, Measure) else one for one in each]
+
+
+def as_runs(runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike]) -> Sequence[RunLike] | Mapping[str, RunLike]:
+    """One run alone is a list of one. ``{query: {document: score}}`` is a run, ``{name: run}`` several."""
+    if isinstance(runs, Mapping):
+        return [runs] if _is_run(runs) else runs
+    if isinstance(runs, Sequence) and not isinstance(runs, str):
+        return runs
+    return [runs]
+
+
+def _is_run(given: Mapping[str, object]) -> bool:
+    found = next(iter(given.values()), None)
+    return isinstance(found, Mapping) and all(isinstance(score, Real) for score in found.values())
+
+
+def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple[object, QrelsLike | None]:
+    """The documents and judgements of a collection, and those that are given apart, which win."""
+    if collection is None:
+        return docs, qrels
+    if docs is not None:
+        raise ConfigError("docs: the documents are given twice, as a collection and as docs; give one of them")
+    opened = open_collection(collection) if _is_whole(collection) else collection
+    if not isinstance(opened, Collection):
+        return opened, qrels
+    judged = opened.qrels_file().lines if qrels is None and opened.has_judgements else qrels
+    # A folder keeps its path: what was counted of it before is found by that.
+    return collection if isinstance(collection, str | Path) and Path(collection).is_dir() else opened, judged
+
+
+def _is_whole(collection: object) -> bool:
+    """Whether a name stands for a collection and not for documents alone."""
+    if isinstance(collection, str) and (collection == "demo" or collection.startswith("irds:")):
+        return True
+    if not isinstance(collection, str | Path):
+        return False
+    path = Path(collection)
+    return path.is_dir() or (not path.exists() and folder_and_split(path) is not None)

@@ -1,0 +1,268 @@
+"""The steps of ``measure``: choose the measures, read, restrict to queries, score; with what they hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.query_notes import judgement_notes, left_out_by_judgements, unanswered_note, without_relevant
+from askew.app.scoring.requested import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
+from askew.app.scoring.texts import DocumentSource, Progress, count_needed
+from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_run, note_on_ranks, only_queries
+from askew.core.errors import ConfigError, DataError
+from askew.core.groups import Groups
+from askew.core.lexicon import Lexicon
+from askew.core.measure import Measure
+from askew.core.ranking import Floats, Rankings
+from askew.corpora.judgements import QrelsFile, read_judgements
+from askew.corpora.memory import judgements_in_memory
+from askew.corpora.queries import read_queries
+from askew.corpora.runs import Run
+from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
+from askew.measures.common import documents_read, known_to
+from askew.plugins.kinds import DocMentions, Inputs
+
+_NOTHING = "nothing to measure with: give --docs for measures of lean, --qrels for effectiveness"
+
+
+class MeasureJob:
+    """One use of ``measure``. Its methods are called in the order in which they stand here."""
+
+    def __init__(
+        self, preset: Preset | None, overrides: Mapping[str, Any], lexicons: Mapping[str, Lexicon] | None = None,
+        groups: Groups | None = None,
+    ) -> None:  # fmt: skip
+        self.preset = preset
+        self.catalogue = Catalogue(preset, overrides, dict(lexicons or {}), groups)
+        self.notes: list[str] = []
+
+    def choose_measures(
+        self, measures: str | Sequence[str] | None, docs: bool, qrels: bool, background: bool, fields: tuple[str, ...]
+    ) -> None:
+        """The measures asked for, complete, each with the input it needs; they say how the files are to be read."""
+        self._given = {"docs": docs, "qrels": qrels, "background": background}
+        self._choose_background()
+        texts = texts_of(measures, self.preset, qrels, docs)
+        if measures is None and not texts:
+            raise ConfigError(_NOTHING)
+        if len(set(texts)) < len(texts):
+            raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is asked for twice")
+        asked = self.catalogue.complete(texts)
+        lacks = {one.text: self._lacks(one) for one in asked}
+        if measures is None:
+            asked = self._only_possible(asked, lacks)
+        for one in asked:
+            one.check()
+            if lacks[one.text]:
+                raise ConfigError(f"the measure {one.text} {lacks[one.text]}")
+        self.asked = asked
+        self.published = reads_as_published(asked, self.preset)
+        self.fields = fields_of(asked, fields)
+        if background and not any(one.measure.param("background") == "run" for one in asked):
+            self.notes.append("the background run is not used: no measure asked for compares with one")
+
+    def _choose_background(self) -> None:
+        """Without a background run NFaiRR is against the run itself; a preset that says otherwise stays."""
+        fixed = self.preset and "background" in self.preset.defaults.get("NFaiRR", {})
+        if not self._given["background"] and not fixed:
+            self.catalogue.overrides = {**self.catalogue.overrides, "background": "self"}
+
+    def _lacks(self, one: MeasureRequest) -> str:
+        """What is not there that a measure needs, and how to give it; empty where all is there."""
+        if "judgements" in one.family.reads and not self._given["qrels"]:
+            return "needs judgements: give them with --qrels"
+        if "mentions" in one.family.reads and not self._given["docs"]:
+            return "needs the texts: give the documents with --docs"
+        if one.measure.param("background") == "run" and not self._given["background"]:
+            return f"needs a background run: give --background RUN, or ask for {one.family.name}(background=self)"
+        return ""
+
+    def _only_possible(self, asked: list[MeasureRequest], lacks: Mapping[str, str]) -> list[MeasureRequest]:
+        """Of the measures nobody named, those whose input is there; the rest is told."""
+        left = [one.text for one in asked if lacks[one.text]]
+        if left:
+            self.notes.append(f"left out for want of --qrels, --docs or --background: {', '.join(left)}")
+        possible = [one for one in asked if not lacks[one.text]]
+        if not possible:
+            raise ConfigError(_NOTHING)
+        return possible
+
+    def read(self, runs: Mapping[str, RunLike], background: RunLike | None, qrels: QrelsLike | None, form: str) -> None:
+        """The runs and the judgements."""
+        if not runs:
+            raise ConfigError("no run was given")
+        self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
+        self.background = None if background is None else as_run(background, "background", form, self.published)
+        self.notes += self.background.notes if self.background else []
+        self.qrels: QrelsFile | None = None
+        if qrels is not None:
+            self.qrels = read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
+            self.notes += self.qrels.notes
+
+    def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
+        """Only the queries asked for; what was noticed on the way is noted."""
+        wanted = _wanted_queries(queries, label)
+        self._unanswered = {run.name: self._unanswered_by(run, wanted) for run in self.runs}
+        if wanted is not None:
+            self.runs = [only_queries(run, wanted) for run in self.runs]
+        if self.preset and self.preset.same_queries:
+            _refuse_other_queries(self.runs)
+        for run in self.runs:
+            self.notes += run.notes
+            if any(asked.measure.param("order") == "score" for asked in self.asked):
+                self.notes += filter(None, [note_on_ranks(run)])
+
+    def _unanswered_by(self, run: Run, wanted: Sequence[str] | None) -> list[str]:
+        """The judged queries for which a run has no document, where some measure counts them."""
+        if self.qrels is None:
+            return []
+        present = set(run.lines["query_id"].unique().to_list())
+        judged = self.qrels.lines["query_id"].unique(maintain_order=True).to_list()
+        if wanted is not None:
+            requested = set(wanted)
+            judged = [query for query in judged if query in requested]
+        found = [query for query in judged if query not in present]
+        self.notes += unanswered_note(run.name, self.asked, found, len(judged))
+        return found if any(one.measure.param("unanswered") == "zero" for one in self.asked) else []
+
+    def score(self, source: DocumentSource | None, progress: Progress | None) -> MeasureReport:
+        """Every measure for every query of every run."""
+        frames = [run.lines if run.all_lines is None else run.all_lines for run in self.runs]
+        frames += [self.background.lines] if self.background else []
+        frames += [self.qrels.lines] if self.qrels else []
+        universe = Universe.of(frames)
+        orders = sorted({str(a.measure.param("order")) for a in self.asked})
+        rankings = [{order: universe.rankings(run, order) for order in orders} for run in self.runs]
+        background = None
+        if self.background:
+            background = {order: universe.rankings(self.background, order) for order in orders}
+            self._name_background(background, universe)
+        inputs = [
+            Inputs(run.name, universe.doc_ids, ranked, background=background)
+            for run, ranked in zip(self.runs, rankings, strict=True)
+        ]
+        found = self._count(source, inputs, len(universe.doc_ids), progress)
+        report = MeasureReport(self.asked, [], self.notes, self.preset.mean_digits if self.preset else None)
+        for run, given in zip(self.runs, inputs, strict=True):
+            lean = replace(given, find_mentions=(lambda *key: found[key]) if found else None)
+            report.runs.append(self._score_run(run, lean, self._judged(run, lean, universe, orders)))
+        return report
+
+    def _judged(self, run: Run, lean: Inputs, universe: Universe, orders: Sequence[str]) -> Inputs | None:
+        """What measures of effectiveness read: judgements, all lines, and the queries that the run does not answer."""
+        if self.qrels is None:
+            return None
+        more = self._unanswered[run.name]
+        same = not more and run.all_lines is None
+        ranked = lean.rankings if same else {order: universe.all_rankings(run, order, more) for order in orders}
+        return replace(lean, rankings=ranked, judgements=universe.judged(self.qrels.lines, ranked[orders[0]]))
+
+    def _name_background(self, background: Mapping[str, Rankings], universe: Universe) -> None:
+        """Signatures name the background by its content. One that was asked for by another name is told."""
+        using = [one for one in self.asked if one.measure.param("background") == "run"]
+        names = {
+            order: background[order].fingerprint(universe.doc_ids)
+            for order in {str(one.measure.param("order")) for one in using}
+        }
+        self.asked = [
+            replace(one, background=names[str(one.measure.param("order"))]) if one in using else one
+            for one in self.asked
+        ]
+        for one in self.asked:
+            wanted = str(Measure.parse(one.text).param("background", ""))
+            if wanted.startswith("run@") and wanted != f"run@{one.background}":
+                self.notes.append(f"{one.text}: the background run given is another, run@{one.background}")
+
+    def _count(
+        self, source: DocumentSource | None, inputs: Sequence[Inputs], size: int, progress: Progress | None
+    ) -> dict[Key, DocMentions]:
+        keys = keys_of(self.asked)
+        if not keys or source is None:
+            return {}
+        needed = np.zeros(size, np.bool_)
+        for one in self.asked:
+            for given in inputs if key_of(one) is not None else ():
+                needed |= documents_read(one.measure, given)
+        found, notes = count_needed(source, inputs[0].doc_ids, needed, keys, self.catalogue.lexicons, progress)
+        self.notes += notes
+        return found
+
+    def _score_run(self, run: Run, lean: Inputs, judged: Inputs | None) -> RunScores:
+        """Every measure by query. A query that the run does not answer has no lean."""
+        whole = lean if judged is None else judged
+        query_ids = next(iter(whole.rankings.values())).query_ids.to_pylist()
+        answered = len(query_ids) - len(self._unanswered[run.name])
+        values = {}
+        for asked in self.asked:
+            given = judged if judged is not None and "judgements" in asked.family.reads else lean
+            found = asked.family.score(asked.measure, given)
+            self._tell_undefined(run.name, asked, found, given, answered)
+            values[asked.text] = np.append(found, np.full(len(query_ids) - len(found), np.nan))
+        self.notes += _missing_notes(run.name, self.asked, lean)
+        if judged is not None and judged.judgements is not None:
+            self.notes += judgement_notes(run.name, self.asked, judged.judgements, answered)
+        return RunScores(run.name, query_ids, values)
+
+    def _tell_undefined(self, name: str, asked: MeasureRequest, values: Floats, given: Inputs, answered: int) -> None:
+        left, judged = int(np.isnan(values).sum()), given.judgements
+        if left == len(values):
+            bare = 0 if judged is None else without_relevant(asked, judged)
+            why = "" if not bare else f"; {bare} have no relevant document (--no-relevant zero counts them as 0)"
+            raise DataError(f"{name}: {asked.text} is not defined for any of the {left} queries{why}")
+        left -= 0 if judged is None else left_out_by_judgements(asked, judged, answered)
+        if left > 0:
+            self.notes.append(
+                f"{name}: {asked.text} leaves out {left} of {len(values)} queries for which it is not defined"
+            )
+
+
+def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -> list[str]:
+    """How many of the documents that the measures read had no text, where they were told to go on without."""
+    most = 0
+    policies: set[str] = set()
+    for one in asked:
+        key, policy = key_of(one), str(one.measure.param("missing"))
+        if key is None or policy == "error":
+            continue
+        known = known_to(one.measure, inputs.mentions(*key))
+        unknown = int((documents_read(one.measure, inputs) & ~known).sum())
+        if unknown:
+            most, policies = max(most, unknown), {*policies, policy}
+    what = ", ".join(sorted(policies))
+    return [f"{name}: up to {most} ranked documents have no text (missing={what})"] if most else []
+
+
+def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
+    if queries is None:
+        if label is not None:
+            raise ConfigError("--label chooses among the labels of a queries file: give one with --queries")
+        return None
+    if not isinstance(queries, str | Path):
+        return list(queries)
+    table = read_queries(Path(queries))
+    if label is None:
+        return list(table["query_id"].to_pylist())
+    labels = set(table["label"].to_pylist())
+    if label not in labels:
+        known = ", ".join(sorted(str(found) for found in labels if found is not None)) or "no labels at all"
+        raise DataError(f"queries {queries}: no query has the label {label!r}; found {known}")
+    pairs = zip(table["query_id"].to_pylist(), table["label"].to_pylist(), strict=True)
+    return [query for query, found in pairs if found == label]
+
+
+def _refuse_other_queries(runs: Sequence[Run]) -> None:
+    """The published script looks every query of the first run up in the others, and crashes."""
+    first = runs[0].lines["query_id"].unique(maintain_order=True)
+    for run in runs[1:]:
+        present = set(run.lines["query_id"].unique().to_list())
+        absent = [q for q in first.to_list() if q not in present]
+        if absent:
+            raise DataError(
+                f"run {run.name}: {len(absent)} queries of {runs[0].name} are not in it, the first is {absent[0]!r}; "
+                "this preset compares the same queries only"
+            )

@@ -1,0 +1,114 @@
+"""Measure runs: read, count, score, summarise. The whole of ``askew measure`` as one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of
+from askew.app.measure.job import MeasureJob
+from askew.app.measure.notes import note_on_liwc, note_on_own_backgrounds
+from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.texts import DocumentSource, Progress
+from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
+from askew.core.errors import ConfigError, UnknownName
+from askew.core.groups import Groups, GroupsLike
+from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.ranking import ORDERS
+from askew.corpora.files import check_file
+from askew.engine.store import Store
+from askew.measures.catalogue import MeasureRequest, find_preset
+from askew.measures.common import MISSING
+from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
+from askew.plugins import registry
+
+__all__ = ["MeasureReport", "RunScores", "measure"]
+
+
+def measure(
+    runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike],
+    collection: object = None,
+    measures: MeasuresLike | None = None,
+    *,
+    groups: GroupsLike | None = None,
+    docs: object = None,
+    qrels: QrelsLike | None = None,
+    queries: str | Path | Sequence[str] | None = None,
+    label: str | None = None,
+    background: RunLike | None = None,
+    preset: str | None = None,
+    lexicon: str | Path | Lexicon | None = None,
+    tokens: str | None = None,
+    missing: str | None = None,
+    unjudged: str | None = None,
+    unanswered: str | None = None,
+    no_relevant: str | None = None,
+    order: str | None = None,
+    fields: Sequence[str] = (),
+    run_format: str = "auto",
+    store: str | Path | None = None,
+    progress: Progress | None = None,
+    before_scoring: Callable[[list[MeasureRequest]], None] | None = None,
+) -> MeasureReport:
+    """Score runs for bias (lean) and effectiveness.
+
+    ``runs`` is one run or several: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping of
+    names to such. ``collection`` is a ``Collection``, or whatever one can be opened from; a file, a mapping of document
+    id to text or a data frame there is documents only. ``docs`` and ``qrels`` (a file, a data frame or ``{query:
+    {document: relevance}}``) are for what it lacks. ``measures`` are texts or objects: ``"RR@10 ARaB(tf)@10"``,
+    ``[nDCG @ 10]``. ``groups`` are those that measures count unless they name a lexicon themselves. What is in memory
+    passes the same checks as a file.
+    A judged query that a run does not answer has an effectiveness of 0 and no lean (``unanswered``); one without any
+    relevant document is left out of effectiveness (``no_relevant``); each measure has its own n.
+    ``before_scoring`` is shown the measures, complete, before anything is read.
+    """
+    chosen = find_preset(preset) if preset else None
+    given = {
+        "tokens": tokens, "missing": missing, "unjudged": unjudged, "unanswered": unanswered,
+        "no_relevant": no_relevant, "order": order,
+    }  # fmt: skip
+    options = {key: value for key, value in given.items() if value is not None}
+    _check_options(options)
+    lexicons = {}
+    if lexicon is not None:
+        found = load_lexicon(lexicon)
+        lexicons[found.id], options["lexicon"] = found, found.id
+    if fields:
+        options["fields"] = "+".join(fields)
+    docs, qrels = parts_of(collection, docs, qrels)
+    named = named_runs(as_runs(runs))
+    for run in named.values():
+        if isinstance(run, str | Path):
+            check_file(Path(run), "run")
+    job = MeasureJob(chosen, options, lexicons, None if groups is None else Groups.of(groups))
+    job.choose_measures(
+        measure_texts(measures), docs is not None, qrels is not None, background is not None, tuple(fields)
+    )
+    if before_scoring is not None:
+        before_scoring(job.asked)
+    job.read(named, background, qrels, run_format)
+    job.restrict(queries, label)
+    if background is None and len(named) > 1:
+        job.notes += note_on_own_backgrounds(job.asked, chosen)
+    job.notes += note_on_liwc(job.asked)
+    source = None if docs is None else DocumentSource(docs, job.fields, job.published, _store(store))
+    return job.score(source, progress)
+
+
+_ALLOWED = {
+    "missing": MISSING, "unjudged": UNJUDGED, "unanswered": UNANSWERED, "no_relevant": NO_RELEVANT, "order": ORDERS,
+}  # fmt: skip
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    """An option is wrong also where no measure asks for it."""
+    for key, allowed in _ALLOWED.items():
+        if key in options and options[key] not in allowed:
+            option = f"--{key.replace('_', '-')}"
+            raise ConfigError(f"{option}: {key} must be one of {', '.join(allowed)}; found {options[key]!r}")
+    if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
+        raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
+
+
+def _store(path: str | Path | None) -> Store | None:
+    return Store(path) if path is not None and Path(path).is_dir() else None

@@ -1,0 +1,1 @@
+"""From files to values: documents counted, measures computed."""

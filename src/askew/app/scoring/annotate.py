@@ -1,0 +1,125 @@
+"""annotate: documents in, mentions out. Counted once for a collection, then read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.app.scoring.requested import fields_of, keys_of, reads_as_published, texts_of
+from askew.core.fingerprint import fingerprint
+from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.tables import conform, mentions_schema
+from askew.corpora.documents import bytes_of, documents_at, read_documents
+from askew.corpora.files import Meter
+from askew.engine.manifest import Manifest
+from askew.engine.run import StepOutcome, run_step, step_key
+from askew.engine.store import Store
+from askew.measures.catalogue import Catalogue, find_preset
+from askew.mentions.count import counter_for
+from askew.plugins import registry
+
+STEP = "mentions"
+# In place of the number of tokens: the published reading found a line that is not two columns.
+MALFORMED = -1
+# Bytes read, bytes in all.
+Progress = Callable[[int, int], None]
+
+
+class Annotate:
+    """Counts how often each document names each group."""
+
+    name = "annotate"
+    version = 2
+
+    def __init__(self, lexicon: str | Lexicon = "rekabsaz2020", tokens: str = "word", overlap: str = "all") -> None:
+        self.lexicon = load_lexicon(lexicon)
+        self.tokens, self.overlap = tokens, overlap
+        self.counter = counter_for(self.lexicon, tokens, overlap)
+
+    def settings(self) -> Mapping[str, Any]:
+        """The lexicon by its content, the tokenizer and who brought it, and what a shared term counts for."""
+        found = {"lexicon": self.lexicon.id, "tokens": self.tokens, "overlap": self.overlap}
+        origin = registry.origin("tokenizer", self.tokens)
+        # A stranger's tokenizer may change with its version; ours change with the version of this stage.
+        return found if origin.startswith("askew ") else {**found, "tokens_from": origin}
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """One row of counts for each document. None is ever dropped."""
+        found = self.counter.count(rows["text"])
+        malformed = rows["text"].is_null().to_numpy()
+        columns = [
+            rows["doc_id"],
+            pa.array(np.where(malformed, MALFORMED, found.tokens).astype(np.int32)),
+            *(pa.array(found.counts[:, g]) for g in range(len(found.groups))),
+        ]
+        names = ["doc_id", "tokens", *(f"mentions_{group}" for group in found.groups)]
+        return conform(pa.table(columns, names=names), mentions_schema(found.groups), "annotate"), {}
+
+
+@dataclass(frozen=True)
+class DocumentFiles:
+    """Document files as a source: named by their content and by how they are read."""
+
+    store: Store
+    path: Path
+    fields: tuple[str, ...] = ()
+    published: bool = False
+    meter: Meter = field(default_factory=Meter, compare=False)
+
+    @cached_property
+    def key(self) -> str:
+        """The digests of the files, the fields, the way of reading."""
+        files, titled = documents_at(self.path)
+        digests = [self.store.digest(file) for file in files]
+        # The same file has other texts where its titles are read as well.
+        more = {"titled": True} if titled and not self.fields else {}
+        return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published, **more})
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Documents, streamed."""
+        return read_documents(self.path, self.fields, self.published, self.meter)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What some measures read of a collection: the counts, and the way the files are read."""
+
+    stages: tuple[Annotate, ...]
+    fields: tuple[str, ...] = ()
+    published: bool = False
+
+
+def needs_of(measures: str | Sequence[str] | None, preset: str | None, fields: tuple[str, ...] = ()) -> Needs:
+    """The counts that these measures read, or those of the preset, or of the measures that go without saying."""
+    chosen = find_preset(preset) if preset else None
+    # Whatever the background, it is the same counts.
+    overrides: dict[str, Any] = {"background": "self"} | ({"fields": "+".join(fields)} if fields else {})
+    catalogue = Catalogue(chosen, overrides)
+    asked = catalogue.complete(texts_of(measures, chosen, qrels=False, docs=True))
+    stages = tuple(Annotate(catalogue.lexicons[name], tokens, overlap) for name, tokens, overlap in keys_of(asked))
+    return Needs(stages, fields_of(asked, fields), reads_as_published(asked, chosen))
+
+
+def annotate(
+    docs: Path, store: Store, stage: Annotate, fields: tuple[str, ...] = (), progress: Progress | None = None,
+    published: bool = False,
+) -> StepOutcome:  # fmt: skip
+    """Count a collection into the store, or find that it is there."""
+    source = DocumentFiles(store, docs, fields, published)
+    if progress is None:
+        return run_step(store, STEP, stage, source)
+    total, told = bytes_of(docs), progress
+    return run_step(store, STEP, stage, source, progress=lambda _: told(source.meter.done, total))
+
+
+def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, tokens: str, overlap: str) -> Manifest | None:
+    """The finished annotation that a measure could read instead of the texts."""
+    if not store.has(STEP):
+        return None
+    return store.finished(STEP, step_key(Annotate(lexicon, tokens, overlap), files.key))

@@ -1,0 +1,65 @@
+"""Which queries count, in words: those without an answer, without a relevant document, without a judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from askew.measures.catalogue import MeasureRequest
+from askew.measures.effectiveness import relevance_level
+from askew.plugins.kinds import Judgements
+
+
+def unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequence[str], judged: int) -> list[str]:
+    """Judged queries for which a run has no document."""
+    ways = {one.measure.param("unanswered") for one in asked} - {None}
+    if not unanswered or not ways:
+        return []
+    what = f"{name}: no document for {len(unanswered)} of {judged} judged queries, such as {unanswered[0]!r}"
+    if "zero" in ways:
+        return [f"{what}: their effectiveness is 0 and their lean is missing (--unanswered absent: left out)"]
+    return [f"{what}: left out (--unanswered zero: their effectiveness is 0)"]
+
+
+def without_relevant(asked: MeasureRequest, judged: Judgements) -> int:
+    """How many judged queries have no document that is relevant to this measure, where it needs one."""
+    if not getattr(asked.family, "needs_relevant", False):
+        return 0
+    return int((judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)).sum())
+
+
+def left_out_by_judgements(asked: MeasureRequest, judged: Judgements, answered: int) -> int:
+    """How many queries a measure leaves out for reasons that have a note of their own."""
+    bare = judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)
+    left = np.zeros(len(bare), np.bool_)
+    if asked.measure.param("no_relevant") == "absent" and getattr(asked.family, "needs_relevant", False):
+        left |= bare
+    if asked.measure.param("unjudged") == "absent":
+        left |= ~judged.judged
+    if asked.measure.param("unanswered") == "absent":
+        left[answered:] = True
+    return int(left.sum())
+
+
+def judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgements, answered: int) -> list[str]:
+    """Queries without a relevant document, and queries of the run without a judgement."""
+    notes = []
+    counted: dict[tuple[int, str], list[str]] = {}
+    for one in asked:
+        key = without_relevant(one, judged), str(one.measure.param("no_relevant"))
+        counted.setdefault(key, []).append(one.text)
+    for (count, way), texts in counted.items():
+        if count:
+            told = "are left out of" if way == "absent" else "count as 0 in"
+            other = "zero: counted as 0" if way == "absent" else "absent: left out"
+            notes.append(
+                f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document and {told} "
+                f"{', '.join(texts)} (--no-relevant {other})"
+            )
+    unjudged = int((~judged.judged).sum())
+    if unjudged:
+        ways = {str(one.measure.param("unjudged")) for one in asked if one.measure.param("unjudged")}
+        told = "left out of effectiveness" if ways == {"absent"} else "counted as 0 in effectiveness"
+        notes.append(f"{name}: {unjudged} of {answered} queries of the run have no judgement: {told}")
+    return notes

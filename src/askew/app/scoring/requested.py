@@ -1,0 +1,62 @@
+"""Which measures, and what they say of the work: the counts they read, and how the files are to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from askew.core.errors import ConfigError
+from askew.core.measure import split_measures
+from askew.measures.catalogue import MeasureRequest, Preset
+
+DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
+DEFAULT_WITH_QRELS = ("RR@10", "AP@10", "nDCG@10")
+
+# (lexicon id, tokenizer, overlap)
+Key = tuple[str, str, str]
+
+
+def texts_of(measures: str | Sequence[str] | None, preset: Preset | None, qrels: bool, docs: bool) -> list[str]:
+    """The measures asked for, or those of the preset, or the usual ones for what is given."""
+    if measures is not None:
+        return split_measures(measures) if isinstance(measures, str) else list(measures)
+    if preset is not None:
+        return list(preset.measures)
+    return [*(DEFAULT_WITH_QRELS if qrels else ()), *(DEFAULT_MEASURES if docs else ())]
+
+
+def key_of(asked: MeasureRequest) -> Key | None:
+    """The count that a measure reads; None where it reads none."""
+    if "mentions" not in asked.family.reads:
+        return None
+    param = asked.measure.param
+    return str(param("lexicon")), str(param("tokens")), str(param("overlap"))
+
+
+def keys_of(asked: Iterable[MeasureRequest]) -> list[Key]:
+    """All the counts that these measures read, each once."""
+    return sorted({key for one in asked if (key := key_of(one)) is not None})
+
+
+def reads_as_published(asked: Sequence[MeasureRequest], preset: Preset | None) -> bool:
+    """Whether the files are read as the published scripts read them: one way for all measures."""
+    way = _the_one(asked, "reading")
+    return bool(preset and preset.published_reading) if way is None else way == "published"
+
+
+def fields_of(asked: Sequence[MeasureRequest], given: tuple[str, ...]) -> tuple[str, ...]:
+    """The fields that make up a text: those of the option, or those that the measures name."""
+    named = _the_one(asked, "fields")
+    if named is None or named == "+".join(given):
+        return given
+    return tuple(named.split("+")) if named else ()
+
+
+def _the_one(asked: Sequence[MeasureRequest], key: str) -> str | None:
+    """What all measures that have this parameter say; the files are read once for all of them."""
+    said = {str(one.measure.param(key)): one.text for one in asked if key in one.family.parameters}
+    if len(said) > 1:
+        (one, first), (other, second), *_ = said.items()
+        raise ConfigError(
+            f"{first} has {key}={one!r} and {second} has {key}={other!r}: files are read one way, so measure them apart"
+        )
+    return next(iter(said), None)

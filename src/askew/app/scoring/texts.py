@@ -1,0 +1,192 @@
+"""Mentions of the documents that a job needs: counted from the texts, or read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.scoring.annotate import MALFORMED, DocumentFiles, stored_mentions
+from askew.app.scoring.requested import Key
+from askew.core.errors import DataError
+from askew.core.lexicon import Lexicon
+from askew.corpora.collection import Collection
+from askew.corpora.documents import bytes_of, read_documents
+from askew.corpora.files import Meter
+from askew.corpora.memory import documents_in_memory
+from askew.engine.manifest import Manifest
+from askew.engine.store import Store
+from askew.mentions.count import counter_for
+from askew.plugins.kinds import DocMentions
+
+# So much is done, of so much in all (0 if unknown): bytes of files, or rows of what is in memory.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class _FoundCounts(DocMentions):
+    """Mentions on the way: which documents are malformed is always said."""
+
+    malformed: npt.NDArray[np.bool_]
+
+
+@dataclass
+class DocumentSource:
+    """Where texts come from, and how they are read."""
+
+    docs: object
+    fields: tuple[str, ...] = ()
+    published: bool = False
+    store: Store | None = None
+    meter: Meter = field(default_factory=Meter)
+
+    def stored(self, lexicon: Lexicon, key: Key) -> Manifest | None:
+        """The finished annotation of these documents, if the store has it."""
+        if self.store is None or not isinstance(self.docs, str | Path):
+            return None
+        files = DocumentFiles(self.store, Path(self.docs), self.fields, self.published)
+        return stored_mentions(self.store, files, lexicon, key[1], key[2])
+
+    def read_stored(self, manifest: Manifest) -> Iterable[pa.Table]:
+        """The parts of a stored annotation."""
+        return () if self.store is None else self.store.read(manifest)
+
+    def batches(self) -> Iterable[pa.Table]:
+        """Batches of (doc_id, text)."""
+        if isinstance(self.docs, str | Path):
+            return read_documents(Path(self.docs), self.fields, self.published, self.meter)
+        if isinstance(self.docs, Collection):
+            return self.docs.documents(self.fields, self.meter)
+        return [documents_in_memory(self.docs, self.fields)]
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are to read; 0 for what is in memory."""
+        if isinstance(self.docs, Collection):
+            return self.docs.size
+        return bytes_of(Path(self.docs)) if isinstance(self.docs, str | Path) else 0
+
+    @property
+    def name(self) -> str:
+        """How a message names the documents."""
+        if isinstance(self.docs, Collection):
+            return f"documents {self.docs.id}"
+        return f"documents {self.docs}" if isinstance(self.docs, str | Path) else "documents in memory"
+
+
+def count_needed(
+    source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[Key],
+    lexicons: Mapping[str, Lexicon], progress: Progress | None = None,
+) -> tuple[dict[Key, DocMentions], list[str]]:  # fmt: skip
+    """Read from the store what is there; stream the documents once for the rest. Also what there is to tell of it."""
+    found: dict[Key, DocMentions] = {}
+    rest, manifests = [], []
+    for key in keys:
+        manifest = source.stored(lexicons[key[0]], key)
+        if manifest is None:
+            rest.append(key)
+        else:
+            manifests.append(manifest)
+            found[key] = _read_stored(source, manifest, doc_ids, needed)
+    notes = []
+    if found and source.store is not None:
+        most = max(int(mentions.known.sum()) for mentions in found.values())
+        which = f" ({', '.join(f'{key[0]}, {key[1]}' for key in found)})" if rest else ""
+        notes.append(f"counts of {most} documents read from {source.store.files.where}{which}")
+    malformed = [_malformed_lines(source, manifest) for manifest in manifests[:1]]
+    if rest:
+        streamed, lines = _count_streaming(source, doc_ids, needed, rest, lexicons, progress)
+        found, malformed = found | streamed, [lines]
+    if any(malformed):
+        notes.append(
+            f"{source.name}: {malformed[0]} lines are not two columns; as in the published scripts they are empty "
+            "documents for RaB and ARaB, and unknown to FaiRR and NFaiRR"
+        )
+    return found, notes
+
+
+def _malformed_lines(source: DocumentSource, manifest: Manifest) -> int:
+    if not source.published:
+        return 0
+    return sum(int((part["tokens"].to_numpy() == MALFORMED).sum()) for part in source.read_stored(manifest))
+
+
+def _read_stored(
+    source: DocumentSource, manifest: Manifest, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]
+) -> DocMentions:
+    columns = [name for name in manifest.columns if name.startswith("mentions_")]
+    groups = tuple(name.removeprefix("mentions_") for name in columns)
+    found = _empty(groups, len(doc_ids))
+    ordinals = np.flatnonzero(needed)
+    wanted = doc_ids.take(pa.array(ordinals))
+    for part in source.read_stored(manifest):
+        rows, places = _places(part, wanted, ordinals)
+        _refuse_twice(source, places, found.known, doc_ids)
+        chosen = part.take(pa.array(rows))
+        tokens = chosen["tokens"].to_numpy()
+        found.tokens[places] = np.maximum(tokens, 0)
+        found.malformed[places] = tokens == MALFORMED
+        for group, name in enumerate(columns):
+            found.counts[places, group] = chosen[name].to_numpy()
+    return found
+
+
+def _empty(groups: tuple[str, ...], size: int) -> _FoundCounts:
+    counts = np.zeros((size, len(groups)), np.int32)
+    return _FoundCounts(groups, counts, np.zeros(size, np.int32), np.zeros(size, np.bool_), np.zeros(size, np.bool_))
+
+
+def _count_streaming(
+    source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[Key],
+    lexicons: Mapping[str, Lexicon], progress: Progress | None,
+) -> tuple[dict[Key, DocMentions], int]:  # fmt: skip
+    """Stream the documents once; count every key in those that are needed. Also how many lines are malformed."""
+    counters = {key: counter_for(lexicons[key[0]], key[1], key[2]) for key in keys}
+    size = len(doc_ids)
+    found = {key: _empty(counter.groups, size) for key, counter in counters.items()}
+    ordinals = np.flatnonzero(needed)
+    wanted = doc_ids.take(pa.array(ordinals))
+    seen = np.zeros(size, np.bool_)
+    malformed, total, rows_read = 0, source.size, 0
+    for batch in source.batches():
+        malformed += batch["text"].null_count
+        rows_read += batch.num_rows
+        rows, places = _places(batch, wanted, ordinals)
+        if len(places):
+            _refuse_twice(source, places, seen, doc_ids)
+            texts = batch["text"].combine_chunks().take(pa.array(rows))
+            for key, counter in counters.items():
+                counted = counter.count(texts)
+                found[key].counts[places] = counted.counts
+                found[key].tokens[places] = counted.tokens
+                found[key].known[places] = True
+                found[key].malformed[places] = texts.is_null().to_numpy(zero_copy_only=False)
+        if progress:
+            progress(source.meter.done if total else rows_read, total)
+    return dict(found), malformed
+
+
+def _places(
+    batch: pa.Table, wanted: pa.Array, ordinals: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    at = pc.index_in(batch["doc_id"], value_set=wanted)
+    at = at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at
+    hit = at.is_valid()
+    rows = np.flatnonzero(hit.to_numpy(zero_copy_only=False))
+    return rows, ordinals[at.drop_null().to_numpy()]
+
+
+def _refuse_twice(
+    source: DocumentSource, places: npt.NDArray[np.int64], seen: npt.NDArray[np.bool_], doc_ids: pa.Array
+) -> None:
+    unique, counts = np.unique(places, return_counts=True)
+    again = np.concatenate([unique[counts > 1], places[seen[places]]])
+    if len(again):
+        twice = doc_ids[int(again[0])].as_py()
+        raise DataError(f"{source.name}: the document {twice!r} stands there more than once; keep one")
+    seen[places] = True

@@ -1,0 +1,171 @@
+"""From files to columns: one list of documents for all runs, and everything else by its ordinals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Rankings, order_by_score
+from askew.corpora.memory import run_in_memory
+from askew.corpora.runs import Run, read_run
+from askew.plugins.kinds import Judgements
+
+RunLike: TypeAlias = str | Path | Run | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
+QrelsLike: TypeAlias = str | Path | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, int]]
+
+
+def named_runs(
+    runs: Sequence[RunLike] | Mapping[str, RunLike], others: Sequence[str] | None = None
+) -> dict[str, RunLike]:
+    """Each run under the name that heads its row: its file's, or its path where two files have the same name.
+
+    Runs in memory are called as ``others`` says, or by their number.
+    """
+    if isinstance(runs, Mapping):
+        return dict(runs)
+    _refuse_the_same(runs)
+    files = [Path(run).name for run in runs if isinstance(run, str | Path)]
+    named: dict[str, RunLike] = {}
+    for place, run in enumerate(runs):
+        if isinstance(run, str | Path):
+            name = Path(run).name if files.count(Path(run).name) == 1 else str(run)
+        elif isinstance(run, Run):
+            name = run.name
+        else:
+            name = others[place] if others else f"run {place + 1}"
+        if name in named:
+            raise ConfigError(f"two runs are called {name!r}: rename one, the table needs different names")
+        named[name] = run
+    return named
+
+
+def _refuse_the_same(runs: Sequence[RunLike]) -> None:
+    seen = set()
+    for run in runs:
+        if isinstance(run, str | Path):
+            place = os.path.abspath(run)  # noqa: PTH100 - a link of another name is another run
+            if place in seen:
+                raise ConfigError(f"the run {str(run)!r} is given twice: give each run once")
+            seen.add(place)
+
+
+def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:
+    """A run from a file, or from what a program has in memory."""
+    if isinstance(run, str | Path):
+        found = read_run(Path(run), form, published)
+        notes = [f"{name}: {note.removeprefix(f'{found.name}: ')}" for note in found.notes]
+        return replace(found, name=name, notes=notes)
+    if isinstance(run, Run):
+        return replace(run, name=name)
+    return run_in_memory(run, name)
+
+
+@dataclass
+class Universe:
+    """All documents anybody ranks or judges, in the order of their bytes: the ordinal also breaks ties."""
+
+    doc_ids: pa.Array
+    _frame: pl.DataFrame = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids = pl.Series("doc_id", pl.from_arrow(self.doc_ids))
+        self._frame = pl.DataFrame({"doc_id": ids, "doc": np.arange(len(ids), dtype=np.int64)})
+
+    @classmethod
+    def of(cls, frames: Iterable[pl.DataFrame]) -> Universe:
+        """The documents of these tables."""
+        ids = pl.concat([frame["doc_id"] for frame in frames]).unique().sort()
+        return cls(ids.to_arrow().cast(pa.string()))
+
+    def ordinals(self, frame: pl.DataFrame) -> npt.NDArray[np.int64]:
+        """The ordinal of each row's document."""
+        return (
+            frame.select("doc_id").join(self._frame, on="doc_id", how="left", maintain_order="left")["doc"].to_numpy()
+        )
+
+    def rankings(self, run: Run, order: str) -> Rankings:
+        """The run as rankings, queries in the order of their first line."""
+        return self._ranked(run.lines, _queries_of(run), order, run.may_repeat)
+
+    def all_rankings(self, run: Run, order: str, unanswered: Sequence[str]) -> Rankings:
+        """All lines of the run as rankings, queries in the order of ``rankings``, then the unanswered ones."""
+        queries = _queries_of(run).to_list()
+        lines = run.lines if run.all_lines is None else run.all_lines
+        return self._ranked(lines, pl.Series([*queries, *unanswered], dtype=pl.String), order, run.may_repeat)
+
+    def _ranked(self, lines: pl.DataFrame, queries: pl.Series, order: str, may_repeat: bool) -> Rankings:
+        rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
+        row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
+        docs = self.ordinals(lines)
+        if order == "score":
+            sequence = order_by_score(row, lines["score"].cast(pl.Float64).to_numpy(), docs)
+        else:
+            sequence = np.argsort(row, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
+        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], may_repeat)
+
+    def judged(self, qrels: pl.DataFrame, rankings: Rankings) -> Judgements:
+        """The judgements of the queries of a run, row by row."""
+        rows = pl.DataFrame({
+            "query_id": pl.Series(pl.from_arrow(rankings.query_ids)),
+            "row": np.arange(len(rankings), dtype=np.int64),
+        })  # fmt: skip
+        found = (
+            qrels.with_columns(doc=pl.Series(self.ordinals(qrels)))
+            .join(rows, on="query_id", how="inner")
+            .sort("row", "doc")
+        )
+        counts = np.bincount(found["row"].to_numpy(), minlength=len(rankings))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return Judgements(offsets, found["doc"].to_numpy(), found["relevance"].to_numpy().astype(np.int64), counts > 0)
+
+
+def _queries_of(run: Run) -> pl.Series:
+    return run.lines["query_id"].unique(maintain_order=True).cast(pl.String)
+
+
+def only_queries(run: Run, wanted: list[str]) -> Run:
+    """The part of a run that belongs to these queries; what the run lacks is noted."""
+    present = set(run.lines["query_id"].unique().to_list())
+    absent = [query for query in wanted if query not in present]
+    kept = run.lines.filter(pl.col("query_id").is_in(wanted))
+    if kept.height == 0:
+        raise DataError(f"run {run.name}: none of the {len(wanted)} requested queries is in it")
+    notes = list(run.notes)
+    if absent:
+        notes.append(
+            f"{run.name}: {len(absent)} of {len(wanted)} requested queries are not in the run, such as {absent[0]!r}"
+        )
+    left = len(present) - kept["query_id"].n_unique()
+    if left:
+        notes.append(f"{run.name}: {left} queries of the run are not among the requested ones: left out")
+    whole = None if run.all_lines is None else run.all_lines.filter(pl.col("query_id").is_in(wanted))
+    return Run(run.name, kept, notes, run.may_repeat, whole)
+
+
+def note_on_ranks(run: Run) -> str | None:
+    """trec_eval ignores the rank column; where it tells another story than the scores, say so."""
+    lines = run.lines
+    if lines["rank"].null_count() == lines.height:
+        return None
+    ranked = lines.select(
+        "query_id", rank=pl.col("rank").cast(pl.Float64, strict=False), score=pl.col("score").cast(pl.Float64)
+    )
+    ranked = ranked.drop_nulls().sort("query_id", "rank", maintain_order=True)
+    score = pl.col("score").cast(pl.Float32)
+    wrong = ranked.filter((score > score.shift(1)).over("query_id"))["query_id"].n_unique()
+    if wrong == 0:
+        return None
+    return (
+        f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
+        "ordered by score, as trec_eval does (--order file keeps the order of the lines)"
+    )

@@ -1,0 +1,1 @@
+"""Rankers and reformulators, made from settings and applied to queries."""

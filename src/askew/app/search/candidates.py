@@ -1,0 +1,71 @@
+"""What ``askew reformulate`` means: which methods over which documents, and the file that comes of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from askew.app.search.compose import make_ranker
+from askew.app.search.reformulate import FirstPass, Tally, make_filter, make_reformulator, reformulate
+from askew.app.search.retrieve import index_documents, queries_of
+from askew.core.errors import ConfigError
+from askew.publish.files import refuse_no_parent
+
+Own = Mapping[str, Mapping[str, Any]]
+_ENDINGS = (".parquet", ".jsonl", ".ndjson", ".tsv", ".txt")
+
+
+def candidates_of(
+    queries: str,
+    methods: Sequence[str],
+    filters: Sequence[str],
+    settings: Own,
+    docs: str | None = None,
+    index: Path | None = None,
+    depth: int = 10,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[pl.DataFrame, list[Tally]]:
+    """Candidates of every query. ``settings`` are those of each method and filter by its name."""
+    if docs is not None and index is not None:
+        raise ConfigError("--docs and --index exclude each other: give one of them")
+    unknown = [name for name in settings if name not in {*methods, *filters}]
+    if unknown:
+        raise ConfigError(f"--set {unknown[0]}...: no method or filter of this command is called {unknown[0]!r}")
+    made = [make_reformulator({"method": name, **settings.get(name, {})}) for name in methods]
+    kept = [make_filter({"filter": name, **settings.get(name, {})}) for name in filters]
+    table = queries_of(queries)
+    with ExitStack() as stack:
+        if docs is not None and any(method.reads for method in made):
+            index = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "index"
+            index_documents(docs, index)
+        first = None if index is None else FirstPass(index, make_ranker({"ranker": "bm25", "index": str(index)}), depth)
+        return reformulate(table, made, kept, first, progress)
+
+
+def check_place(out: Path) -> None:
+    """Whether a table can be written there; asked before the work, so that none is done in vain."""
+    refuse_no_parent(out)
+    if out.suffix not in _ENDINGS:
+        raise ConfigError(f"--out {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
+
+
+def write_candidates(table: pl.DataFrame, out: Path) -> None:
+    """Write a table whole or not at all: Parquet, JSON Lines or TAB-separated by the ending."""
+    check_place(out)
+    temporary = out.with_name(f".{out.name}.writing")
+    try:
+        if out.suffix == ".parquet":
+            table.write_parquet(temporary)
+        elif out.suffix in (".jsonl", ".ndjson"):
+            table.write_ndjson(temporary)
+        else:
+            # Texts are one line without TAB, so nothing needs a quote.
+            table.write_csv(temporary, separator="\t", quote_style="never")
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,87 @@
+"""From settings to a ranker: by name, over an index, over another ranker, over a run from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, UnknownName
+from askew.corpora.queries import read_queries
+from askew.corpora.runs import read_run
+from askew.plugins.kinds import RankerPlugin
+from askew.plugins.registry import build, names
+from askew.rankers.disk import read_header
+
+Spec = Mapping[str, Any]
+
+
+def make_ranker(spec: Spec, queries: pa.Table | None = None) -> RankerPlugin:
+    """A ranker from ``{"ranker": name, setting: value, ...}``; rankers inside it are given in the same way.
+
+    ``queries`` tells a replayed run the texts of its queries where the spec names no file of them.
+    """
+    settings = dict(spec)
+    name = settings.pop("ranker", None)
+    if not isinstance(name, str):
+        raise ConfigError(f'a ranker is given by its name, as in ranker = "bm25"; found {dict(spec)!r}')
+    if name not in names("ranker"):
+        raise UnknownName("ranker", name, names("ranker"))
+    if name == "replay":
+        settings |= _replayed(settings, queries)
+    if "first" in settings:
+        settings["first"] = make_ranker(settings["first"], queries)
+    if "rankers" in settings:
+        settings["rankers"] = [make_ranker(inner, queries) for inner in settings["rankers"]]
+    ranker = build("ranker", name, settings)
+    assert isinstance(ranker, RankerPlugin)
+    return ranker
+
+
+def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
+    """A run from its file, and the texts of its queries."""
+    path = settings.get("run")
+    if not isinstance(path, str | Path):
+        return {}
+    table = read_queries(Path(settings["queries"])) if "queries" in settings else queries
+    if table is None:
+        raise ConfigError(f"replay {path}: a run knows only the ids of its queries; give their texts as well")
+    run: dict[str, dict[str, float]] = {}
+    for query, doc, score in read_run(Path(path)).lines.select("query_id", "doc_id", "score").iter_rows():
+        run.setdefault(query, {})[doc] = score
+    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    return {"run": run, "queries": texts, "name": Path(path).name}
+
+
+def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], settings: Spec) -> Spec:
+    """What a command line means: which ranker over which indexes and runs.
+
+    Each index knows the ranker it was made for. Several together are fused; a reranker takes the first that is not its
+    own, or a run, as the ranker whose documents it reads.
+    """
+    own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
+    given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
+    if not given:
+        raise ConfigError("a ranker needs something to search: give --index, or --run")
+    name = ranker or ("fusion" if len(given) > 1 else given[0]["ranker"])
+    if name == "fusion":
+        return {"ranker": name, "rankers": given, **settings}
+    if name == "crossencoder":
+        if not own:
+            raise ConfigError("crossencoder reads the texts of documents: give --index, an index that kept them")
+        return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
+    if name == "replay":
+        return {**_only(given[len(own) :], name, "--run"), **settings}
+    if name == "lateinteraction" and len(given) == 2:
+        mine = [one for one in own if one["ranker"] == name]
+        first = [one for one in given if one not in mine]
+        return {"ranker": name, **_only(mine, name, "--index"), "first": _only(first, name, "first ranker"), **settings}
+    return {**_only(own if len(own) == len(given) else [], name, "--index"), "ranker": name, **settings}
+
+
+def _only(found: Sequence[Spec], name: str, what: str) -> Spec:
+    if len(found) != 1:
+        raise ConfigError(f"the ranker {name!r} takes one {what} and nothing else, found {len(found)} that it can use")
+    return found[0]

@@ -1,0 +1,115 @@
+"""Rankers and reformulators by name, for scripts and notebooks: settings once, then queries in and results out."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.app.search.compose import make_ranker
+from askew.app.search.reformulate import SCHEMA, FirstPass, Tally, make_filter, make_reformulator, reformulate
+from askew.app.search.retrieve import index_documents, queries_of, run_lines
+from askew.core.errors import ConfigError
+from askew.corpora.collection import Collection
+from askew.corpora.memory import queries_in_memory
+from askew.corpora.runs import Run
+from askew.plugins.registry import names
+from askew.rankers.disk import read_header
+
+
+def as_queries(given: object) -> pa.Table:
+    """Queries as a table: of a collection, a file, ``{id: text}``, a data frame, or texts (their ids are positions)."""
+    if isinstance(given, Collection):
+        return given.queries
+    if isinstance(given, str | Path):
+        return queries_of(given)
+    if isinstance(given, Sequence):
+        return queries_in_memory({str(place): text for place, text in enumerate(given)})
+    return queries_in_memory(given)
+
+
+class Ranker:
+    """A ranker by name, over an index: ``Ranker("bm25").index(collection).search(queries, k=100)``.
+
+    ``settings`` are those of the ranker (``askew show ranker NAME``); one that needs no index needs nothing else.
+    """
+
+    def __init__(self, name: str = "bm25", **settings: Any) -> None:
+        self.name, self.settings = name, settings
+        self.folder: Path | None = Path(settings["index"]) if "index" in settings else None
+        self._made: Any = None
+
+    def index(self, collection: object, folder: str | Path | None = None, **settings: Any) -> Ranker:
+        """Index a collection, in a new folder or for as long as this object lives; ``settings`` are of the index."""
+        if folder is None:
+            kept = tempfile.mkdtemp(prefix="askew-")
+            weakref.finalize(self, shutil.rmtree, kept, ignore_errors=True)
+            folder = Path(kept) / "index"
+        kind = self.name if self.name in names("index") else "bm25"
+        index_documents(collection, Path(folder), kind, settings)
+        self.folder, self._made = Path(folder), None
+        return self
+
+    @classmethod
+    def open(cls, folder: str | Path, name: str | None = None, **settings: Any) -> Ranker:
+        """A ranker over an index that exists; by default the one that the index was made for."""
+        return cls(name or str(read_header(Path(folder))["kind"]), index=str(folder), **settings)
+
+    @property
+    def _ranker(self) -> Any:
+        if self._made is None:
+            index = {} if self.folder is None else {"index": str(self.folder)}
+            if not index and self.name in {*names("index"), "bm25-msmarco", "qld", "rm3", "rocchio"}:
+                raise ConfigError(f"ranker {self.name}: there is no index yet; call index(collection), or open(folder)")
+            self._made = make_ranker({"ranker": self.name, **self.settings, **index})
+        return self._made
+
+    def search(self, queries: object, k: int = 1000) -> Run:
+        """The k best documents of each query, as a run. Queries that find nothing are not in it."""
+        table = as_queries(queries)
+        hits = self._ranker.search(table["text"].combine_chunks(), k)
+        lines = run_lines(table["query_id"].combine_chunks(), hits, self._ranker.doc_ids)
+        notes = [f"{hits.empty} of {table.num_rows} queries find nothing"] if hits.empty else []
+        return Run.of(lines, self._ranker.id).noted(notes)
+
+    def __repr__(self) -> str:
+        return f"Ranker({self.name!r}, index={None if self.folder is None else str(self.folder)!r})"
+
+
+class Reformulator:
+    """A reformulator by name: ``Reformulator("reduce").reformulate(queries)``.
+
+    ``settings`` are those of the method (``askew show reformulator NAME``), ``filters`` those that candidates must
+    pass. After a call, ``tally`` says how many candidates were made, kept and rejected, by reason.
+    """
+
+    def __init__(self, name: str, *, filters: Sequence[str] = ("rules",), depth: int = 10, **settings: Any) -> None:
+        self.name, self.depth = name, depth
+        self._method = make_reformulator({"method": name, **settings})
+        self._filters = [make_filter({"filter": one}) for one in filters]
+        self.tally: Tally | None = None
+
+    def reformulate(self, queries: object, ranker: Ranker | None = None) -> pl.DataFrame:
+        """Candidates of each query: columns query_id, variant_id, text, method, settings, doc_id.
+
+        ``ranker`` is a BM25 ranker with an index, for methods that read passages or statistics of a collection.
+        """
+        first = None
+        if self._method.reads:
+            if ranker is None or ranker.folder is None:
+                raise ConfigError(
+                    f"reformulator {self.name}: it reads {' and '.join(sorted(self._method.reads))} of a collection; "
+                    "give ranker=Ranker('bm25').index(collection)"
+                )
+            first = FirstPass(ranker.folder, ranker._ranker, self.depth)
+        table, (self.tally,) = reformulate(as_queries(queries), [self._method], self._filters, first)
+        return table.select(list(SCHEMA))
+
+    def __repr__(self) -> str:
+        return f"Reformulator({self.name!r})"

@@ -1,0 +1,156 @@
+"""rerank: a run in, the same documents in another order out. The whole of ``askew rerank``.
+
+``crossencoder`` reads each query with each of its first documents; ``detconstsort`` gives each group of documents its
+share of the first places (a baseline that knows the groups and nothing of the query).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.app.scoring.ranked import (
+    NEUTRAL,
+    Counting,
+    gather_texts,
+    group_names,
+    leaning_groups,
+    read_ranked,
+    refuse_unknown,
+)
+from askew.app.scoring.texts import DocumentSource, Progress
+from askew.app.scoring.universe import RunLike, Universe, as_run, named_runs
+from askew.app.search.retrieve import write_run
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.ranking import Floats, Rankings, order_by_score
+from askew.corpora.queries import read_queries
+from askew.models import identify, load_model
+from askew.rankers.common import one_word
+from askew.rankers.fairorder import EVEN, even_targets, fair_order, read_targets
+
+METHODS = ("crossencoder", "detconstsort")
+# So many pairs are read at a time: a part of the run is written before the next is scored.
+_PAIRS = 20_000
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """What reranking came to. ``moved``: queries whose first ten are no longer the same in the same order."""
+
+    queries: int
+    lines: int
+    moved: int
+    tag: str
+    out: Path
+    notes: list[str] = field(default_factory=list)
+
+
+def rerank(
+    run: RunLike, docs: object, out: Path, method: str = "crossencoder", queries: str | Path | pa.Table | None = None,
+    model: str | None = None, revision: str | None = None, k: int = 1000, depth: int = 100, targets: str = EVEN,
+    counting: Counting | None = None, batch_size: int = 32, device: str | None = None, progress: Progress | None = None,
+) -> Reranked:  # fmt: skip
+    """Rerank the first ``depth`` documents of each query and write the best ``k``; what lies below is left out."""
+    if method not in METHODS:
+        raise UnknownName("method", method, METHODS)
+    if k < 1 or depth < 1:
+        raise ConfigError(f"rerank: expected k and depth of 1 or more, found {k} and {depth}")
+    if method == "detconstsort":
+        return _by_groups(run, docs, out, k, depth, targets, counting or Counting(), progress)
+    if model is None or queries is None:
+        raise ConfigError("rerank with a cross-encoder: expected --model FOLDER and --queries FILE, found none")
+    return _by_model(run, docs, out, queries, (model, revision, device, batch_size), k, depth, progress)
+
+
+def _by_groups(
+    run: RunLike, docs: object, out: Path, k: int, depth: int, targets: str, counting: Counting,
+    progress: Progress | None,
+) -> Reranked:  # fmt: skip
+    ranked = read_ranked(run, docs, None, counting, depth, progress)
+    names = group_names(ranked.mentions, counting.groups)
+    groups = leaning_groups(ranked.mentions, counting.groups)[ranked.rankings.docs]
+    asked = read_targets(targets, names)
+    offsets = ranked.rankings.offsets
+    shares = even_targets(offsets, groups, len(names), NEUTRAL) if asked is None else asked
+    # The order is what is known; scores that fall by one a place are all that it asks for.
+    falling = -ranked.rankings.ranks().astype(np.float64)
+    order = fair_order(offsets, falling, groups, shares)
+    made = Rankings(ranked.rankings.query_ids, offsets, ranked.rankings.docs[order])
+    scores = (np.repeat(made.lengths, made.lengths) - made.ranks() + 1).astype(np.float64)
+    tag = f"detconstsort-{one_word(targets)}"
+    lines = write_run([_lines(made, scores, ranked.universe, k)], out, tag)
+    return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
+
+
+def _by_model(
+    run: RunLike, docs: object, out: Path, queries: str | Path | pa.Table,
+    how: tuple[str, str | None, str | None, int], k: int, depth: int, progress: Progress | None,
+) -> Reranked:  # fmt: skip
+    model, revision, device, batch_size = how
+    ((name, given),) = named_runs([run]).items()
+    found = as_run(given, name, "auto", False)
+    universe = Universe.of([found.lines])
+    rankings = universe.rankings(found, "score").cut(depth)
+    table = queries if isinstance(queries, pa.Table) else read_queries(Path(queries))
+    asked = _texts_of(rankings, table, name)
+    needed = np.zeros(len(universe.doc_ids), np.bool_)
+    needed[rankings.docs] = True
+    documents = gather_texts(DocumentSource(docs), universe.doc_ids, needed)
+    refuse_unknown(name, universe, documents.is_valid().to_numpy(zero_copy_only=False), needed)
+    encoder = load_model("cross", model, revision, device)
+    tag, moved = f"crossencoder-{one_word(identify(model, revision))}", 0
+
+    def parts() -> Iterator[pl.DataFrame]:
+        nonlocal moved
+        step = max(1, _PAIRS // depth)
+        for start in range(0, len(rankings), step):
+            some = rankings.select(np.arange(start, min(start + step, len(rankings))))
+            row = np.repeat(np.arange(len(some)), some.lengths)
+            texts = documents.take(pa.array(some.docs)).to_pylist()
+            pairs = [(asked[start + i], text) for i, text in zip(row.tolist(), texts, strict=True)]
+            scores = np.asarray(encoder.predict(pairs, batch_size=batch_size, show_progress_bar=False), np.float64)
+            if scores.ndim != 1:
+                raise ConfigError(f"model {model!r}: expected one score for a pair, found {scores.shape[1]}")
+            order = order_by_score(row, scores, some.docs)
+            made = Rankings(some.query_ids, some.offsets, some.docs[order])
+            moved += _moved(some, made)
+            yield _lines(made, scores[order], universe, k)
+            if progress:
+                progress(start + len(some), len(rankings))
+
+    lines = write_run(parts(), out, tag)
+    return Reranked(len(rankings), lines, moved, tag, out, found.notes)
+
+
+def _texts_of(rankings: Rankings, table: pa.Table, name: str) -> list[str]:
+    known = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    ids = rankings.query_ids.to_pylist()
+    missing = [query for query in ids if query not in known]
+    if missing:
+        raise DataError(
+            f"run {name}: {len(missing)} of {len(ids)} queries have no text in the queries given, the first is "
+            f"{missing[0]!r}; give the queries that the run answers"
+        )
+    return [known[query] for query in ids]
+
+
+def _lines(made: Rankings, scores: Floats, universe: Universe, k: int) -> pl.DataFrame:
+    keep = made.ranks() <= k
+    row = np.repeat(np.arange(len(made)), made.lengths)[keep]
+    return pl.DataFrame({
+        "query_id": pl.from_arrow(made.query_ids.take(pa.array(row))),
+        "doc_id": pl.from_arrow(universe.doc_ids.take(pa.array(made.docs[keep]))),
+        "rank": made.ranks()[keep],
+        "score": scores[keep],
+    })  # fmt: skip
+
+
+def _moved(old: Rankings, new: Rankings) -> int:
+    first, second = old.cut(10), new.cut(10)
+    row = np.repeat(np.arange(len(first)), first.lengths)
+    return len(np.unique(row[first.docs != second.docs]))

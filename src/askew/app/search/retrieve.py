@@ -1,0 +1,176 @@
+"""Index documents and search them: texts in, a run out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from askew.core.errors import DataError, UnknownName
+from askew.core.ranking import Hits
+from askew.corpora.collection import open_collection
+from askew.corpora.queries import read_queries
+from askew.plugins.kinds import RankerPlugin
+from askew.plugins.registry import build, names
+from askew.publish.files import refuse_no_parent
+from askew.rankers.disk import keeping_texts, new_folder
+from askew.rankers.verify import write_source
+
+# So many queries are searched and written at a time, so that memory stays flat.
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True)
+class SearchSummary:
+    """What a search came to."""
+
+    queries: int
+    lines: int
+    empty: int
+    out: Path
+
+
+def index_documents(
+    docs: object,
+    out: Path,
+    ranker: str = "bm25",
+    settings: Mapping[str, Any] | None = None,
+    fields: Sequence[str] = (),
+    texts: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Mapping[str, Any]:
+    """Index a collection into a new folder for a ranker; the facts of the index. ``texts`` keeps the texts in it."""
+    if ranker not in names("index"):
+        raise UnknownName("ranker with an index", ranker, names("index"))
+    documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
+    new_folder(out)
+    _remember_source(docs, out, ranker, settings or {}, fields, texts)
+    if texts:
+        documents = keeping_texts(documents, out)
+    facts: Mapping[str, Any] = build("index", ranker, {**(settings or {}), "documents": documents, "folder": out})
+    return facts
+
+
+def _remember_source(
+    docs: object, out: Path, ranker: str, settings: Mapping[str, Any], fields: Sequence[str], texts: bool
+) -> None:
+    """What askew verify --repair needs; documents in memory, or settings that are not plain values, cannot be told."""
+    if not isinstance(docs, str | Path):
+        return
+    is_path = str(docs) != "demo" and not str(docs).startswith("irds:")
+    named = str(Path(docs).absolute()) if is_path else str(docs)
+    with contextlib.suppress(TypeError):
+        write_source(
+            out, {"docs": named, "ranker": ranker, "settings": dict(settings), "fields": list(fields), "texts": texts}
+        )
+
+
+def queries_of(source: str | Path) -> pa.Table:
+    """Queries from a file of them, or those of a collection: a folder, irds:ID, or demo."""
+    return read_queries(Path(source)) if _is_file(source) else open_collection(source).queries
+
+
+def queries_notes(source: str | Path) -> list[str]:
+    """What there is to tell of where ``queries_of`` reads: which of several files of a folder it is."""
+    return [] if _is_file(source) else open_collection(source).notes("queries")
+
+
+def _is_file(source: str | Path) -> bool:
+    return str(source) != "demo" and not str(source).startswith("irds:") and Path(source).is_file()
+
+
+def _counted(batches: Iterable[pa.Table], progress: Callable[[int], None] | None) -> Iterator[pa.Table]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        if progress:
+            progress(done)
+
+
+def search_queries(
+    table: pa.Table, ranker: RankerPlugin, out: Path, k: int = 1000, progress: Callable[[int, int], None] | None = None
+) -> SearchSummary:
+    """Search every query of a table and write the run, as TREC or Parquet by the ending of ``out``."""
+    empty = 0
+
+    def parts() -> Iterator[pl.DataFrame]:
+        nonlocal empty
+        for start in range(0, table.num_rows, _CHUNK):
+            part = table.slice(start, _CHUNK)
+            hits = ranker.search(part["text"].combine_chunks(), k)
+            empty += hits.empty
+            yield run_lines(part["query_id"].combine_chunks(), hits, ranker.doc_ids)
+            if progress:
+                progress(start + part.num_rows, table.num_rows)
+
+    lines = write_run(parts(), out, ranker.id)
+    return SearchSummary(table.num_rows, lines, empty, out)
+
+
+def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
+    """What queries found, as the lines of a run."""
+    rows = hits.rows()
+    columns = {
+        "query_id": pl.from_arrow(query_ids.take(pa.array(rows))),
+        "doc_id": pl.from_arrow(doc_ids.take(pa.array(hits.docs))),
+        "rank": np.arange(len(hits.docs)) - hits.offsets[rows] + 1,
+        "score": hits.scores,
+    }
+    return pl.DataFrame(columns)
+
+
+def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
+    """Write a run whole or not at all: Parquet for .parquet, otherwise the six columns of TREC. How many lines."""
+    refuse_no_parent(out)
+    temporary = out.with_name(f".{out.name}.writing")
+    try:
+        lines = (_write_parquet if out.suffix == ".parquet" else _write_trec)(parts, temporary, tag)
+        if lines == 0:
+            raise DataError("search: no query has a word that the index knows; there is nothing to write")
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return lines
+
+
+def _write_parquet(parts: Iterable[pl.DataFrame], path: Path, _tag: str) -> int:
+    lines, writer = 0, None
+    for part in parts:
+        table = part.to_arrow()
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+        lines += part.height
+    if writer is not None:
+        writer.close()
+    return lines
+
+
+def _write_trec(parts: Iterable[pl.DataFrame], path: Path, tag: str) -> int:
+    lines = 0
+    with path.open("wb") as file:
+        for part in parts:
+            _refuse_blanks(part)
+            columns = part.select(
+                "query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
+            )
+            columns.write_csv(file, separator=" ", include_header=False, quote_style="never", float_precision=6)
+            lines += part.height
+    return lines
+
+
+def _refuse_blanks(run: pl.DataFrame) -> None:
+    """A blank inside an id would make another column of it."""
+    for name in ("query_id", "doc_id"):
+        wrong = run.filter(pl.col(name).str.contains(r"\s"))
+        if wrong.height:
+            raise DataError(
+                f"the {name} {wrong[name][0]!r} has a blank in it, which a TREC run cannot hold; write Parquet instead"
+            )

@@ -1,0 +1,1 @@
+"""Train models, and read what they are trained on."""

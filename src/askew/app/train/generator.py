@@ -1,0 +1,224 @@
+"""train generator: a judged collection in, a model out that writes queries. The whole of ``askew train generator``."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.train.data_sources import known_source
+from askew.core.errors import DataError, StoreError
+from askew.core.local import public_text
+from askew.core.ranking import Floats
+from askew.corpora.collection import Collection, open_collection
+from askew.reformulators.stemmers.porter import stem
+from askew.statistics.intervals import mean_with_interval
+from askew.trainers.card import WORK, Card, CardTable, claim, read_measured, write_card
+from askew.trainers.common import Progress, Schedule
+from askew.trainers.generator import (
+    ADAPTER_PACE,
+    DOMAIN,
+    GeneratorSettings,
+    RelevantPassages,
+    TextPairs,
+    check_settings,
+    fit_generator,
+    make_pairs,
+    prompts_for,
+    question,
+)
+from askew.trainers.rewriting.finetune import TextModel, TextSettings
+from askew.trainers.rewriting.scores import bounds_of, pair_scores
+
+SHOWN = ("rougeL", "bleu_sentence", "f1")
+NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "no text of the query", "no text of the passage"
+HELD_OUT, SEEN = "held-out pairs", "the training pairs, as RePair: this shows what is remembered, not what is learned"
+
+
+@dataclass(frozen=True)
+class GeneratorJob:
+    """How a generator is trained. ``fields`` make up a passage; at most ``most_pairs`` are trained on (0: all), and
+    ``most_test`` held-out pairs are measured.
+    """
+
+    settings: GeneratorSettings = field(default_factory=GeneratorSettings)
+    text: TextSettings = field(default_factory=TextSettings)
+    pace: Schedule = ADAPTER_PACE
+    fields: tuple[str, ...] = ()
+    most_pairs: int = 0
+    most_test: int = 200
+
+
+def train_generator(
+    source: object, out: Path, job: GeneratorJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Train on the judged passages of a collection, measure on held-out ones, write the model with its card.
+
+    The facts; read where all is done already.
+    """
+    given = job or GeneratorJob()
+    kind = check_settings(given.settings, given.text)
+    collection = open_collection(source, given.fields)
+    domain = Path(collection.id.removeprefix("irds:")).name
+    judged, left_out = read_judged(collection)
+    pairs = _cut(make_pairs(judged, given.settings), given.most_pairs)
+    left_out += pairs.left_out
+    identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
+    found = claim(out, identity)
+    if found is not None:
+        return _usable_here(found, given)
+    test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
+    if not test_read:
+        raise DataError("generator: expected held-out pairs, found none; give more queries, or split=query")
+    prompts = prompts_for(test_read, kind, given.settings, domain)
+    before = TextModel.load(given.text, device).losses(prompts, wanted)
+    made = fit_generator(pairs, given.settings, given.text, given.pace, out / WORK, domain, device, identity, progress)
+    measured = {
+        "pairs": {part: len(pairs.of(part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
+        "test": _measure(made, prompts, test_read, wanted, before, given.settings),
+    }  # fmt: skip
+    made.save(out)
+    write_card(out, _card(given, identity, made, command, measured, collection, domain))
+    shutil.rmtree(out / WORK, ignore_errors=True)
+    facts = read_measured(out)
+    if facts is None:
+        raise StoreError(f"{out}: expected the facts that were just written, found none")
+    return _usable_here(facts, given)
+
+
+def _usable_here(facts: dict[str, Any], job: GeneratorJob) -> dict[str, Any]:
+    """The card has the name of a model that lies in a folder; who trained it needs to know where that is."""
+    model = job.text.model
+    extra = dict(facts["extra"])
+    named, here = f"local.model={public_text(model)}", f"local.model={model}"
+    extra["use"] = shlex.join(here if word == named else word for word in shlex.split(extra["use"]))
+    return {**facts, "extra": extra}
+
+
+def read_judged(collection: Collection) -> tuple[RelevantPassages, Counter[str]]:
+    """The relevant passages of each query, each pair once; and what has no text, counted."""
+    queries, qrels = collection.queries, collection.judgements
+    relevant = qrels.filter(pc.greater(qrels["relevance"], 0))
+    relevant = relevant.group_by(["query_id", "doc_id"], use_threads=False).aggregate([])
+    left_out: Counter[str] = Counter()
+    asked = pc.index_in(relevant["query_id"], value_set=queries["query_id"].combine_chunks())
+    left_out[NO_TEXT_OF_QUERY] = asked.null_count
+    relevant = relevant.filter(pc.is_valid(asked))
+    ids, texts = _passages(collection, relevant["doc_id"].unique())
+    found = pc.index_in(relevant["doc_id"], value_set=ids)
+    left_out[NO_TEXT_OF_PASSAGE] = found.null_count
+    relevant = relevant.filter(pc.is_valid(found))
+    if not relevant.num_rows:
+        raise DataError(f"collection {collection.id}: expected queries with relevant passages, found none")
+    query = pc.index_in(relevant["query_id"], value_set=queries["query_id"].combine_chunks()).to_numpy()
+    doc = pc.index_in(relevant["doc_id"], value_set=ids).to_numpy()
+    contexts = queries["context"].to_pylist() if "context" in queries.column_names else [None] * queries.num_rows
+    judged = RelevantPassages(
+        queries["query_id"].to_pylist(), queries["text"].to_pylist(), contexts, ids.to_pylist(), texts.to_pylist(),
+        query.astype(np.int64), doc.astype(np.int64),
+    )  # fmt: skip
+    return judged, Counter({why: count for why, count in left_out.items() if count})
+
+
+def _passages(collection: Collection, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The ids and texts of some documents, streamed."""
+    parts = []
+    for batch in collection.documents():
+        rows = batch.filter(pc.is_in(batch["doc_id"], value_set=wanted))
+        if rows.num_rows:
+            parts.append(rows.select(["doc_id", "text"]))
+    if not parts:
+        raise DataError(f"collection {collection.id}: none of its judged documents is among its documents")
+    table = pa.concat_tables(parts).combine_chunks()
+    return table["doc_id"].combine_chunks(), pc.fill_null(table["text"], "").combine_chunks()
+
+
+def _cut(pairs: TextPairs, most: int) -> TextPairs:
+    """At most so many pairs to train on, the others of that part left out; the other parts stay."""
+    train = np.flatnonzero((pairs.part == "train") | (pairs.part == ""))
+    if not most or len(train) <= most:
+        return pairs
+    # Drawn at random, with the same draw each time: the first documents of a collection are often alike.
+    drawn = np.sort(np.random.default_rng(len(train)).permutation(train)[:most])
+    keep = np.sort(np.concatenate([drawn, np.setdiff1d(np.arange(len(pairs.part)), train)])).tolist()
+    left_out = pairs.left_out + Counter({"beyond most_pairs": len(train) - most})
+    return TextPairs([pairs.read[i] for i in keep], [pairs.written[i] for i in keep], pairs.part[keep], left_out)
+
+
+def _measure(
+    made: TextModel, prompts: Sequence[str], read: Sequence[str], wanted: Sequence[str], before: Sequence[float],
+    settings: GeneratorSettings,
+) -> dict[str, Any]:  # fmt: skip
+    """The loss of a target's token before and after, and how near the likeliest texts are; each with interval and n.
+
+    Pairs of one query are not independent, so means and intervals are over queries.
+    """
+    scores = pair_scores(wanted, made.write(prompts), read, stem)
+    losses = {"loss before": np.array(before), "loss": np.array(made.losses(prompts, wanted))}
+    asked = wanted if settings.direction == "passage-query" else read
+    values = {**losses, **{name: scores[name] for name in SHOWN}}
+    return {name: asdict(mean_with_interval(by_question(one, asked), bounds_of(name))) for name, one in values.items()}
+
+
+def by_question(values: Floats, asked: Sequence[str]) -> Floats:
+    """The mean of each question's values, by the words of the question."""
+    _, group = np.unique(np.array([question(text) for text in asked], np.str_), return_inverse=True)
+    return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
+
+
+def _plain(job: GeneratorJob) -> dict[str, Any]:
+    return {
+        "settings": asdict(job.settings), "text": asdict(job.text), "pace": asdict(job.pace),
+        "fields": list(job.fields), "most_pairs": job.most_pairs, "most_test": job.most_test,
+    }  # fmt: skip
+
+
+def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str = "FOLDER") -> str:
+    """The reformulator that writes queries with the model and its settings, as options of ``askew reformulate``."""
+    if settings.direction != "passage-query":
+        return ""
+    if made.kind == "causal":
+        return _options("local", {"mode": "passage", "adapter": out, "model": made.settings.model})
+    prefix = settings.prefix.replace(DOMAIN, domain)
+    more = {"prefix": prefix} if prefix else {}
+    return _options("docquery", {"model": out, **more, **({"context": "true"} if settings.context else {})})
+
+
+def _options(method: str, settings: Mapping[str, str]) -> str:
+    given = [part for name, value in settings.items() for part in ("--set", f"{method}.{name}={value}")]
+    return shlex.join(["--method", method, *given])
+
+
+def _card(
+    job: GeneratorJob, identity: Mapping[str, Any], made: TextModel, command: str, measured: Mapping[str, Any],
+    collection: Collection, domain: str,
+) -> Card:  # fmt: skip
+    rows = tuple(
+        (name, f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]", one["n"])
+        for name, one in measured["test"].items()
+    )
+    where = SEEN if job.settings.split == "none" else HELD_OUT
+    use = use_with(made, job.settings, domain)
+    return Card(
+        title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
+        about="Trained on pairs of a passage and a query that it answers, as RePair's stages pair and finetune.",
+        command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
+        data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
+        settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
+        measured=measured,
+        tables=(
+            CardTable(f"Measured on {where}", ("measure", "mean over queries [95%]", "queries"), rows),
+            CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("and",), ((use or "no: passages",),)),
+        ),
+        limits=("It invents facts and repeats the lean of its training data: filter and measure what it writes.",),
+        extra={"identity": dict(identity), "use": use},
+    )  # fmt: skip

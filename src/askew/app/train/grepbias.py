@@ -1,0 +1,188 @@
+"""train adapter: GrepBiasIR in, a model of relevance with little preference for a gender out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.app.train.data_sources import GREPBIASIR
+from askew.core.errors import ConfigError
+from askew.corpora.grepbias import GrepBias, read_grepbias
+from askew.models import MINILM, identify
+from askew.models.relevance import FILE, LAYOUTS, encode_pairs
+from askew.trainers.card import WORK, Card, claim, read_measured, write_card
+from askew.trainers.common import Progress, Schedule, choose_device, remembered, write_whole
+from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts, finetune, save_trained
+from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, HeadSettings, fit_heads
+from askew.trainers.grepbias.pairs import KINDS, alpha_grid
+from askew.trainers.grepbias.protocol import ZeroShot, choose_alphas, zero_shot_heads
+from askew.trainers.grepbias.scores import group_rows, summarise
+from askew.trainers.grepbias.tables import MethodLogits, accuracy_table, fractions_table, summary_table
+from askew.trainers.grepbias.transfer import zero_shot_finetuned
+
+METHODS = ("head", "lora", "full")
+
+
+@dataclass(frozen=True)
+class AdapterJob:
+    """What is trained, and how.
+
+    ``method``      head (the encoder stays as it is), lora (PEFT beside its weights) or full (all weights).
+    ``with_title``  documents with their titles; the published figures are of bodies alone.
+    ``penalty``     for a head: choose the alphas from the grid 0 to 2, by folds of the training queries.
+    ``most_loss``   for a head: how much held-out accuracy the alphas may cost.
+    """
+
+    method: str = "head"
+    model: str = MINILM
+    layout: str = "apart"
+    with_title: bool = True
+    penalty: bool = True
+    most_loss: float = 0.02
+    head: HeadSettings = CONVERGED
+    finetune: FinetuneSettings = field(default_factory=FinetuneSettings)
+    pace: Schedule | None = None
+    seeds: tuple[int, ...] = (7,)
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS or self.layout not in LAYOUTS:
+            raise ConfigError(
+                f"adapter: expected method {', '.join(METHODS)} and layout {' or '.join(LAYOUTS)}, "
+                f"found {self.method!r}, {self.layout!r}"
+            )
+        if not self.seeds:
+            raise ConfigError("adapter: expected at least one seed, found none")
+
+    @property
+    def trained(self) -> tuple[FinetuneSettings, Schedule]:
+        """The settings of an encoder that is trained itself."""
+        return replace(self.finetune, method=self.method, model=self.model), self.pace or PACES[self.method]
+
+
+def train_adapter(
+    folder: Path, out: Path, job: AdapterJob, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The zero-shot protocol for the card, then a model of all rows. The facts of the model."""
+    chosen = choose_device(device)
+    data = read_grepbias(folder)
+    known = {"data": [one["sha256"] for one in data.files], "weights": identify(job.model), **asdict(job)}
+    identity = json.loads(json.dumps(known))
+    found = claim(out, identity)
+    if found is not None:
+        return found
+    work = out / WORK
+    protocol = _protocol(data, job, work, identity, chosen, progress)
+    if job.method == "head":
+        alphas = _final_head(data, job, out, chosen)
+    else:
+        alphas = _final_encoder(data, job, out, identity, chosen, progress)
+    write_card(out, _card(data, job, identity, chosen, command, protocol, alphas))
+    shutil.rmtree(work, ignore_errors=True)
+    return read_measured(out) or {}
+
+
+def _rows(data: GrepBias, job: AdapterJob, work: Path, device: str) -> HeadInputs:
+    vectors = encode_pairs(data.query, data.texts(job.with_title), job.model, job.layout, work / "vectors", device)
+    return HeadInputs(vectors, data.relevant, data.gender, data.query_id)
+
+
+def _texts(data: GrepBias, job: AdapterJob) -> FinetuneTexts:
+    return FinetuneTexts(data.query, tuple(data.texts(job.with_title)), data.relevant, data.gender, data.query_id)
+
+
+def _protocol(
+    data: GrepBias, job: AdapterJob, work: Path, identity: Mapping[str, Any], device: str, progress: Progress | None
+) -> ZeroShot:
+    if job.method != "head":
+        settings, pace = job.trained
+        return zero_shot_finetuned(
+            _texts(data, job), data.category, data.categories, settings, pace, work / "parts", identity, job.seeds,
+            True, device, progress,
+        )  # fmt: skip
+
+    def make() -> dict[str, Any]:
+        grid = alpha_grid() if job.penalty else None
+        found = zero_shot_heads(
+            _rows(data, job, work, device), data.category, data.categories, job.head, job.seeds, grid, job.most_loss,
+            progress,
+        )  # fmt: skip
+        return {"logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen}
+
+    made = remembered(work / "protocol.json", identity, make)
+    chosen = tuple(tuple(tuple(one) for one in seed) for seed in made["chosen"])
+    return ZeroShot(np.array(made["logits"]), np.array(made["inside"]), chosen)
+
+
+def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tuple[float, ...]:
+    rows = _rows(data, job, out / WORK, device)
+    settings = replace(job.head, seed=job.seeds[0])
+    alphas = choose_alphas(rows, settings, None, job.most_loss).alphas if job.penalty else (0.0,) * len(KINDS)
+    heads = fit_heads(rows, np.array([alphas]), settings)
+    facts = {
+        "model": job.model, "layout": job.layout, "with_title": job.with_title,
+        "alphas": dict(zip(KINDS, alphas, strict=True)),
+        "weights": heads.weights[0].tolist(), "bias": float(heads.bias[0]),
+    }  # fmt: skip
+    write_whole(out / FILE, json.dumps(facts) + "\n")
+    return alphas
+
+
+def _final_encoder(
+    data: GrepBias, job: AdapterJob, out: Path, identity: Mapping[str, Any], device: str, progress: Progress | None
+) -> tuple[float, ...]:
+    settings, pace = job.trained
+    pace = replace(pace, seed=job.seeds[0])
+    model, tokenizer = finetune(_texts(data, job), settings, pace, out / WORK / "all", identity, device, progress)
+    save_trained(model, tokenizer, settings.method, out)
+    return settings.alphas
+
+
+def _card(
+    data: GrepBias, job: AdapterJob, identity: Mapping[str, Any], device: str, command: str, protocol: ZeroShot,
+    alphas: tuple[float, ...],
+) -> Card:  # fmt: skip
+    groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
+    name = f"{job.method}, {'title and body' if job.with_title else 'body'}"
+    result = MethodLogits(name, protocol.logits, protocol.inside, protocol.chosen)
+    summary = summarise(result.logits, groups, result.inside)
+    opened = {
+        "head": "Open it with `askew.models.relevance.read_head(FOLDER)`.",
+        "lora": "It is a sentence encoder: `--ranker dense` with the setting `model=FOLDER`.",
+        "full": "It is a cross-encoder: the ranker `crossencoder` with the setting `model=FOLDER`.",
+    }
+    return Card(
+        title=f"Relevance with little preference for a gender ({job.method})",
+        about=f"Trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
+        f"{opened[job.method]}",
+        command=command,
+        base=identity["weights"],
+        data=(GREPBIASIR, *data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
+        seed=job.seeds[0],
+        settings=identity,
+        device=device,
+        measured={
+            "summary": asdict(summary),
+            "alphas": dict(zip(KINDS, alphas, strict=True)),
+            "chosen": protocol.chosen,
+        },
+        tables=(
+            summary_table([result], groups),
+            accuracy_table("5" if any(alphas) else "2", result, groups),
+            fractions_table(result, groups),
+        ),
+        limits=(
+            "The tables are of models trained on one category and tested on the others; the model in this folder is "
+            "trained on all of them and has no rows left to be tested on.",
+            "The alphas were chosen on all queries of the training category, so the held-out diagonal knows them; the "
+            "other categories had no part in the choice.",
+            f"{len(groups.query_category)} queries are few: a few hundredths more or less of |M-F| are within chance.",
+        ),
+        extra={"identity": dict(identity)},
+    )

@@ -1,0 +1,108 @@
+"""negatives: a run, judgements and documents in, training examples out. The whole of ``askew negatives``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from askew.app.scoring.ranked import AnnotatedRun, Counting, document_lean, gather_texts, read_ranked, refuse_unknown
+from askew.app.scoring.texts import Progress
+from askew.app.scoring.universe import QrelsLike, RunLike
+from askew.core.errors import DataError
+from askew.core.ranking import Floats, Ints
+from askew.corpora.queries import read_queries
+from askew.publish.files import refuse_no_parent
+from askew.trainers.exports import Example, write_examples
+from askew.trainers.negatives import Negatives, NegativeSampling, sample_negatives
+
+NO_JUDGEMENT, NO_TEXT = "no relevant document judged", "no text of the query"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What ``make_negatives`` came to."""
+
+    queries: int
+    negatives: int
+    leaning: int
+    lean: tuple[float, float]
+    dropped: Counter[str]
+    short: Counter[str]
+    notes: list[str]
+    out: Path
+
+
+def make_negatives(
+    run: RunLike, docs: object, queries: str | Path | pa.Table, qrels: QrelsLike, out: Path, how: NegativeSampling,
+    counting: Counting | None = None, layout: str = "st-pairs", progress: Progress | None = None,
+) -> Made:  # fmt: skip
+    """Sample negatives for the queries of a run and write them as training examples, streamed.
+
+    Queries without a text or a relevant document are left out and counted; ``lean`` is the mean lean of the negatives
+    and of the documents they were drawn from.
+    """
+    refuse_no_parent(out)
+    given = counting or Counting()
+    ranked = read_ranked(run, docs, qrels, given, how.depth, progress)
+    lean = document_lean(ranked.mentions, given.lean, given.groups)
+    found = sample_negatives(ranked.lists, lean, ranked.judged, how)
+    table = queries if isinstance(queries, pa.Table) else read_queries(Path(queries))
+    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    dropped: Counter[str] = Counter()
+    examples = _examples(ranked, found, lean, texts, dropped)
+    written = write_examples(examples, out, layout)
+    if not written:
+        raise DataError(
+            f"negatives: expected a query with a text, a relevant document and negatives, found none ({_why(dropped)})"
+        )
+    used = np.isin(found.row, _whole(ranked, texts))
+    docs, leaning = found.doc[used], found.leaning[used]
+    means = tuple(float(lean[of].mean()) if len(of) else 0.0 for of in (docs, ranked.rankings.docs))
+    return Made(
+        written, len(docs), int(leaning.sum()), (means[0], means[1]), dropped, found.short, ranked.notes, out
+    )  # fmt: skip
+
+
+def _whole(ranked: AnnotatedRun, texts: dict[str, str]) -> Ints:
+    """The rows of queries with a text and a relevant document: negatives of others are not written."""
+    known = np.array([query in texts for query in ranked.rankings.query_ids.to_pylist()], np.bool_)
+    answered = np.zeros(len(known), np.bool_)
+    answered[ranked.judged.row[ranked.judged.relevant]] = True
+    return np.flatnonzero(known & answered)
+
+
+def _why(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} with {reason}" for reason, count in counts.items()) or "the run is empty"
+
+
+def _examples(
+    ranked: AnnotatedRun, found: Negatives, lean: Floats, texts: dict[str, str], dropped: Counter[str]
+) -> Iterator[Example]:
+    """The examples of the queries that have all they need."""
+    relevant = ranked.judged.relevant
+    positive_row, positive = ranked.judged.row[relevant], ranked.judged.doc[relevant]
+    needed = np.zeros(len(lean), np.bool_)
+    needed[positive], needed[found.doc] = True, True
+    documents = gather_texts(ranked.source, ranked.universe.doc_ids, needed)
+    refuse_unknown("judgements", ranked.universe, documents.is_valid().to_numpy(zero_copy_only=False), needed)
+    size = len(ranked.rankings)
+    ends = [np.searchsorted(row, np.arange(size + 1)) for row in (positive_row, found.row)]
+    names = ranked.universe.doc_ids
+
+    def told(docs: Sequence[int]) -> list[tuple[str, str]]:
+        return [(names[doc].as_py(), documents[doc].as_py()) for doc in docs]
+
+    for row, query in enumerate(ranked.rankings.query_ids.to_pylist()):
+        first, mine = (slice(end[row], end[row + 1]) for end in ends)
+        if query not in texts:
+            dropped[NO_TEXT] += 1
+        elif first.start == first.stop:
+            dropped[NO_JUDGEMENT] += 1
+        elif mine.start < mine.stop:
+            docs = found.doc[mine].tolist()
+            yield Example(query, texts[query], told(positive[first].tolist()), told(docs), lean[docs].tolist())

@@ -1,0 +1,195 @@
+"""train ranker: a run, judgements and documents in, a cross-encoder out. The whole of ``askew train ranker``."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from askew.app.scoring.ranked import (
+    AnnotatedRun,
+    Counting,
+    document_lean,
+    gather_texts,
+    leaning_groups,
+    read_ranked,
+    refuse_unknown,
+)
+from askew.app.scoring.texts import Progress
+from askew.app.scoring.universe import QrelsLike, RunLike
+from askew.app.train.held_out import write_held_out
+from askew.app.train.negatives import NO_TEXT
+from askew.core.errors import DataError
+from askew.core.fingerprint import digest_file, fingerprint
+from askew.core.lexicon import load_lexicon
+from askew.core.ranking import Ints
+from askew.core.split import part_of
+from askew.corpora.queries import read_queries
+from askew.models import identify
+from askew.publish.splits import SALT, normal
+from askew.trainers.card import WORK, Card, claim, write_card
+from askew.trainers.common import Schedule
+from askew.trainers.negatives import JudgedPairs, Lists, NegativeSampling, groups_of, sample_negatives
+from askew.trainers.ranker import PACE, Examples, RankerSettings, RankerTexts, fit
+
+OTHER_PART = "another part of the split"
+# A loss of Seyedsalehi et al. is published with the boolean lean, whatever the negatives were sampled by.
+_LOSS_LEAN = {"bias-aware": "bool"}
+
+
+@dataclass(frozen=True)
+class RankerJob:
+    """How a ranker is trained: the negatives, the model and its loss, the pace; which queries.
+
+    ``part`` is train, dev or test of a split by the words of queries (an empty text takes all queries).
+    """
+
+    sampling: NegativeSampling = field(default_factory=NegativeSampling)
+    counting: Counting = field(default_factory=Counting)
+    settings: RankerSettings = field(default_factory=RankerSettings)
+    pace: Schedule = PACE
+    negatives_each: int = 4
+    part: str = "train"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to. ``queries`` gave a pair or more; ``held_out`` had no part in it."""
+
+    out: Path
+    queries: int
+    pairs: int
+    left_out: Mapping[str, int]
+    short: Mapping[str, int]
+    notes: Sequence[str]
+    held_out: int = 0
+    new: bool = True
+
+
+def train_ranker(
+    run: RunLike, docs: object, queries: str | Path, qrels: QrelsLike, out: Path, job: RankerJob | None = None,
+    device: str | None = None, command: str = "", progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """Train a cross-encoder on the negatives of a run; the folder ``out`` opens in sentence-transformers.
+
+    A training that was stopped goes on; one that is finished is not done again.
+    """
+    given = job or RankerJob()
+    ranked = read_ranked(run, docs, qrels, given.counting, given.sampling.depth, progress)
+    table = read_queries(Path(queries))
+    words = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    kept, left_out = _kept(ranked, words, given.part)
+    lists, judged = _restrict(ranked, kept)
+    lean = document_lean(ranked.mentions, given.counting.lean, given.counting.groups)
+    found = sample_negatives(lists, lean, judged, given.sampling)
+    relevant = judged.row[judged.relevant], judged.doc[judged.relevant]
+    examples = groups_of(relevant, (found.row, found.doc), len(kept), given.negatives_each, given.sampling.seed)
+    left_out.update(examples.left_out)
+    texts, examples = _texts(ranked, lists, words, examples, given)
+    identity = _identity(texts, examples, given)
+    pairs = int((examples.right >= 0).sum())
+    asked = ranked.rankings.query_ids.to_pylist()
+    held = [] if not given.part else [name for name in asked if name in words and _part(words[name]) != given.part]
+    count = len(np.unique(examples.left))
+    done = Trained(out, count, pairs, dict(left_out), dict(found.short), ranked.notes, len(held))
+    if claim(out, identity) is not None:
+        return replace(done, new=False)
+    encoder = fit(texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
+    encoder.save(out)
+    write_held_out(out, held, [words[name] for name in held])
+    write_card(out, _card(done, given, identity, encoder.device, command, (run, docs, queries, qrels)))
+    shutil.rmtree(out / WORK, ignore_errors=True)
+    return done
+
+
+def _part(text: str) -> str:
+    """Told from the words, so that the same question is never in two parts, whatever its ids."""
+    return part_of(normal(text), salt=SALT)
+
+
+def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[Ints, Counter[str]]:
+    """The rows of the run that are trained on: those with a text, of the part that is asked for."""
+    left_out: Counter[str] = Counter()
+    kept = []
+    for row, query in enumerate(ranked.rankings.query_ids.to_pylist()):
+        if query not in words:
+            left_out[NO_TEXT] += 1
+        elif part and _part(words[query]) != part:
+            left_out[OTHER_PART] += 1
+        else:
+            kept.append(row)
+    if not kept:
+        why = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
+        raise DataError(f"training: expected queries with a text in the part {part!r}, found none ({why})")
+    return np.array(kept, np.int64), left_out
+
+
+def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[Lists, JudgedPairs]:
+    """The lists and judgements of some rows, numbered anew."""
+    chosen = ranked.rankings.select(kept)
+    number = np.full(len(ranked.rankings), -1, np.int64)
+    number[kept] = np.arange(len(kept))
+    row = number[ranked.judged.row]
+    mine = row >= 0
+    judged = JudgedPairs(row[mine], ranked.judged.doc[mine], ranked.judged.relevant[mine])
+    return Lists(chosen.query_ids.to_pylist(), chosen.offsets, chosen.docs), judged
+
+
+def _texts(
+    ranked: AnnotatedRun, lists: Lists, words: Mapping[str, str], examples: Examples, job: RankerJob
+) -> tuple[RankerTexts, Examples]:
+    """The texts that the examples use, and the examples by their places in them."""
+    used, places = np.unique(examples.right, return_inverse=True)
+    shift = int(used[0] < 0) if len(used) else 0
+    used = used[shift:]
+    right = places.reshape(examples.right.shape) - shift
+    needed = np.zeros(len(ranked.universe.doc_ids), np.bool_)
+    needed[used] = True
+    documents = gather_texts(ranked.source, ranked.universe.doc_ids, needed)
+    refuse_unknown("judgements", ranked.universe, documents.is_valid().to_numpy(zero_copy_only=False), needed)
+    kind = _LOSS_LEAN.get(job.settings.loss, job.counting.lean)
+    lean = document_lean(ranked.mentions, kind, job.counting.groups)[used]
+    group = leaning_groups(ranked.mentions, job.counting.groups)[used]
+    texts = RankerTexts(
+        [words[one] for one in lists.query_ids], documents.take(pa.array(used)).to_pylist(), lean, group
+    )
+    return texts, replace(examples, right=right)
+
+
+def _identity(texts: RankerTexts, examples: Examples, job: RankerJob) -> dict[str, object]:
+    """What makes a training this one: the examples by their content, and how they are learned."""
+    data = fingerprint([list(texts.left), list(texts.right), examples.left.tolist(), examples.right.tolist()])
+    counting = {**asdict(job.counting), "lexicon": load_lexicon(job.counting.lexicon).id}
+    return {
+        "data": data, "weights": identify(job.settings.model), "negatives": asdict(job.sampling),
+        "counting": counting, "settings": asdict(job.settings),
+        "pace": asdict(job.pace), "negatives_each": job.negatives_each, "part": job.part,
+    }  # fmt: skip
+
+
+def _card(
+    done: Trained, job: RankerJob, identity: Mapping[str, object], device: str, command: str,
+    sources: tuple[object, ...],
+) -> Card:  # fmt: skip
+    files = [Path(one) for one in sources if isinstance(one, str | Path) and Path(one).is_file()]
+    data = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
+    counts = {"queries": done.queries, "pairs": done.pairs, "held out": done.held_out}
+    leaning = f"{job.sampling.leaning} of {job.sampling.count}"
+    return Card(
+        title="A cross-encoder that ranks documents",
+        about=f"Trained on a run with {leaning} negatives of each query taken from those that lean most, where it has "
+        "as many. Use it with `askew rerank RUN --model FOLDER` or `askew bench --lever rerank:FOLDER`.",
+        command=command, base=str(identity["weights"]), data=(*data, counts), seed=job.pace.seed,
+        settings={**asdict(job.settings), **asdict(job.pace)}, device=device,
+        measured={**counts, **done.left_out, **done.short},
+        limits=(
+            "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
+            "What it changes is measured by askew rerank and askew compare on queries it was not trained on.",
+        ),
+        extra={"identity": identity},
+    )  # fmt: skip

@@ -1,0 +1,336 @@
+"""train rewriter: pairs in, a model out that rewrites queries. The whole of ``askew train rewriter``.
+
+Pairs come from the store of a build, a published dataset, or files of RePair: an aggregated table (``Q.r.m.agg.*.tsv``:
+qid, order, query, value), a box (``BOX.tsv``: qid, query, value, query_, value_), or two columns (query, better query).
+Queries are split by their words, so that no query is learned from and measured on.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError, StoreError, place
+from askew.core.expression import CRITERIA, Criterion
+from askew.core.fingerprint import digest_file
+from askew.core.split import part_of
+from askew.corpora.files import read_text
+from askew.corpora.parquet import parquet_frames
+from askew.corpora.queries import read_queries
+from askew.engine.store import Store
+from askew.models.rewrite import WORD_KINDS
+from askew.publish.repair import ORIGINAL, read_agg
+from askew.publish.splits import SALT, normal
+from askew.reformulators.stemmers.porter import stem
+from askew.reformulators.vectorfiles import read_vectors
+from askew.statistics.intervals import mean_and_interval, mean_with_interval
+from askew.statistics.resampling import bca_interval
+from askew.trainers.card import WORK, Card, CardTable, claim, read_measured, write_card
+from askew.trainers.common import Progress, Schedule
+from askew.trainers.rewriter import PRESETS, RewriterSettings, Taught, fit_rewriter
+from askew.trainers.rewriting.scores import TABLE_6, bleu_counts, bleu_mean, bounds_of, corpus_bleu, pair_scores
+from askew.trainers.rewriting.words import Rewrites
+
+BOX = "platinum"
+# RePair trains on 70% of the pairs and tests on 30%; a little of the first part chooses the best epoch.
+SHARES = {"train": 0.65, "dev": 0.05, "test": 0.3}
+WRITTEN = "test.tsv"
+_EMPTY = "an empty text"
+_AGG_HEAD = "qid\torder\tquery\t"
+_NEEDED = ("query_id", "original_text", "text")
+KEEP = "the query as it was"
+
+
+@dataclass(frozen=True)
+class RewriterJob:
+    """How a rewriter is trained and measured. ``box`` is a box's name, or a criterion where values are in the file.
+
+    ``every``: all candidates of an aggregated table that meet the criterion, not the best of each query alone.
+    ``most_test``: at most so many queries are measured (0: all). ``before``: so many earlier queries make a session.
+    """
+
+    settings: RewriterSettings = field(default_factory=RewriterSettings)
+    pace: Schedule = field(default_factory=lambda: PRESETS["acg"][1])
+    box: str = BOX
+    every: bool = False
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+    beams: int = 1
+    most_test: int = 0
+    before: int = 3
+
+    def __post_init__(self) -> None:
+        if set(self.shares) != {"train", "dev", "test"}:
+            raise ConfigError(f"shares: expected train, dev and test, found {', '.join(self.shares)}")
+        if self.beams < 1 or min(self.most_test, self.before) < 0:
+            raise ConfigError("rewriter: expected beams of 1 or more, most_test and before of 0 or more")
+
+
+def train_rewriter(
+    source: Path, out: Path, job: RewriterJob | None = None, queries: Path | None = None, vectors: Path | None = None,
+    device: str | None = None, command: str = "", progress: Progress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Train, measure on held-out queries, write the model with its card. The facts; read where all is done already."""
+    given = job or RewriterJob()
+    pairs, left_out = read_pairs(source, given.box, given.every)
+    if queries is not None:
+        pairs = with_sessions(pairs, read_queries(queries), given.before)
+    parts = split_pairs(pairs, given.shares)
+    identity = _identity(pairs, given, vectors)
+    found = claim(out, identity)
+    if found is not None:
+        return found
+    taught = _fit(parts, given, out / WORK, vectors, device, identity, progress)
+    test = first_of_each(parts["test"], given.most_test)
+    written = [lines[0] for lines in taught.write(test.originals, test.before, given.beams)]
+    measured: dict[str, Any] = {"pairs": {name: len(part) for name, part in parts.items()}, "left_out": dict(left_out)}
+    measured["test"] = {"this model": score_rewrites(test, written), KEEP: score_rewrites(test, test.originals)}
+    taught.save(out)
+    _write_written(out / WRITTEN, test, written)
+    write_card(out, _card(source, given, identity, taught, command, measured, vectors))
+    shutil.rmtree(out / WORK, ignore_errors=True)
+    made = read_measured(out)
+    if made is None:
+        raise StoreError(f"{out}: expected the facts that were just written, found none")
+    return made
+
+
+def _fit(
+    parts: Mapping[str, Rewrites], job: RewriterJob, work: Path, vectors: Path | None, device: str | None,
+    identity: Mapping[str, Any], progress: Progress | None,
+) -> Taught:  # fmt: skip
+    loaded = None if vectors is None else read_vectors(vectors)
+    train: Rewrites = parts["train"]
+    dev: Rewrites | None = parts["dev"]
+    if job.settings.kind not in WORD_KINDS:  # no epoch is chosen there: all of both is learned from
+        train, dev = joined(train, parts["dev"]), None
+    return fit_rewriter(
+        train, job.settings, job.pace, work, dev, loaded, device, identity, progress, corpus_bleu
+    )  # fmt: skip
+
+
+def read_pairs(source: Path, box: str = BOX, every: bool = False) -> tuple[Rewrites, Counter[str]]:
+    """The pairs of a box, and what was left out by reason."""
+    if source.is_dir():
+        table = _from_folder(source, box)
+    else:
+        text = read_text(source, "pairs")
+        table = _from_agg(text, source, box, every) if text.startswith(_AGG_HEAD) else _from_lines(text, source, box)
+    blank = pl.any_horizontal(pl.col("original_text", "text").str.strip_chars() == "")
+    kept = table.filter(~blank)
+    left_out: Counter[str] = Counter()
+    if table.height > kept.height:
+        left_out[_EMPTY] = table.height - kept.height
+    if not kept.height:
+        raise DataError(f"{source}: expected pairs of the box {box!r}, found none; askew run repair makes some")
+    return Rewrites(*(kept[name].to_list() for name in _NEEDED)), left_out
+
+
+def _from_folder(source: Path, box: str) -> pl.DataFrame:
+    """The pairs of a published dataset or of a store."""
+    if (source / "askew.json").is_file():
+        files = sorted((source / "data").glob("*.parquet"))
+        if not files:
+            raise DataError(f"{source}: expected a published dataset with files below data/, found none")
+        table = pl.concat(parquet_frames(files, "dataset"))
+    else:
+        store = Store(source)
+        steps = [one for one in store.steps() if one.step == "pairs"]
+        if len(steps) != 1:
+            raise DataError(
+                f"{source}: expected a published dataset, or a store with one finished step 'pairs', found "
+                f"{len(steps)}; make one with askew run repair --store FOLDER"
+            )
+        table = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps[0]))))
+    missing = [name for name in (*_NEEDED, box) if name not in table.columns]
+    if missing or table.schema[box] != pl.Boolean:
+        boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
+        raise DataError(f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose with --box")
+    # The order of rows must not depend on how a dataset was cut into files.
+    return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)
+
+
+def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
+    """An aggregated table of RePair: each original, then its candidates, best first."""
+    value = text.split("\n", 1)[0].split("\t")[3]
+    table = read_agg(text, str(source), value)
+    is_original = pl.col("order") == ORIGINAL
+    named = table.with_columns(
+        original_text=pl.when(is_original).then("query").forward_fill(),
+        original=pl.when(is_original).then("value").forward_fill(),
+    ).filter(~is_original)
+    if not every:
+        named = named.group_by("qid", maintain_order=True).first()
+    met = Criterion.parse(CRITERIA.get(box, box)).met(named["value"].to_numpy(), named["original"].to_numpy())
+    return named.filter(pl.Series(met, dtype=pl.Boolean)).select(
+        query_id="qid", original_text="original_text", text="query"
+    )
+
+
+def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
+    """A box of RePair (five columns), or a query and a better one (two)."""
+    if text.partition("\n")[0].count("\t") == 1:
+        lines = [(number, line.split("\t")) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        rows = [(str(number), *_fields(row, 2, place(source, number))) for number, row in lines]
+        return pl.DataFrame(rows, schema=dict.fromkeys(_NEEDED, pl.String), orient="row")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
+    found, values = [], []
+    try:
+        for row in reader:
+            if row:
+                found.append(_fields(row, 5, place(source, reader.line_num)))
+                values.append((float(row[4]), float(row[2])))
+    except (csv.Error, ValueError) as error:
+        where = place(source, reader.line_num)
+        raise DataError(
+            f"{where}: expected qid, query, value, query_, value_ with numbers as values ({error})"
+        ) from None
+    refined, original = np.array(values, np.float64).reshape(-1, 2).T
+    met = Criterion.parse(CRITERIA.get(box, box)).met(refined, original)
+    rows = [(row[0], row[1], row[3]) for row, is_in in zip(found, met.tolist(), strict=True) if is_in]
+    return pl.DataFrame(rows, schema=dict.fromkeys(_NEEDED, pl.String), orient="row")
+
+
+def _fields(row: list[str], wanted: int, where: str) -> list[str]:
+    if len(row) != wanted:
+        raise DataError(
+            f"{where}: expected 5 columns (qid, query, value, query_, value_) or 2 (query, better query), the same in "
+            f"all lines; found {len(row)}"
+        )
+    return row
+
+
+def with_sessions(pairs: Rewrites, queries: pa.Table, most: int) -> Rewrites:
+    """Give each query the last ones that the same user asked before it.
+
+    The first word of a query's context names the user, the rest the time; equal times follow the order of the file.
+    """
+    if "context" not in queries.column_names:
+        raise DataError(
+            "queries: expected who asked each (user, time), found nobody; JSON Lines and Parquet can say it"
+        )
+    asked: dict[str, list[tuple[str, int, str]]] = defaultdict(list)
+    places: dict[str, tuple[str, tuple[str, int]]] = {}
+    columns = (queries[name].to_pylist() for name in ("query_id", "text", "context"))
+    for row, (query, text, context) in enumerate(zip(*columns, strict=True)):
+        user, _, time = (context or "").partition(" ")
+        if user:
+            asked[user].append((time, row, text))
+            places[query] = (user, (time, row))
+    for told in asked.values():
+        told.sort()
+    before = []
+    for query in pairs.query_ids:
+        user, at = places.get(query, ("", ("", 0)))
+        told = asked.get(user, [])
+        now = bisect_left(told, at)
+        before.append([text for _, _, text in told[max(0, now - most) : now]])
+    return Rewrites(pairs.query_ids, pairs.originals, pairs.targets, before)
+
+
+def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewrites]:
+    """Train, dev and test, by the words of the query: the same question is never in two parts."""
+    parts = np.array([part_of(normal(text), shares, SALT) for text in pairs.originals])
+    found = {name: pairs.take(np.flatnonzero(parts == name).tolist()) for name in ("train", "dev", "test")}
+    for name in ("train", "test"):
+        if not len(found[name]):
+            raise DataError(
+                f"rewriter: expected pairs to {name}, found none among {len(pairs)}; build with more queries"
+            )
+    return found
+
+
+def joined(one: Rewrites, other: Rewrites) -> Rewrites:
+    """Both, one after the other."""
+    before = None if one.before is None or other.before is None else [*one.before, *other.before]
+    ids, originals, targets = (
+        [*getattr(one, name), *getattr(other, name)] for name in ("query_ids", "originals", "targets")
+    )
+    return Rewrites(ids, originals, targets, before)
+
+
+def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
+    """The first pair of each query, which is its best one; at most so many."""
+    first = list({query: row for row, query in reversed(list(enumerate(pairs.query_ids)))}.values())
+    rows = sorted(first)
+    return pairs.take(rows[:most] if most else rows)
+
+
+def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
+    """Every measure with its mean over queries, its interval and n."""
+    values = pair_scores(test.targets, written, test.originals, stem)
+    found: dict[str, dict[str, float | None]] = {
+        name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
+    }
+    counts = bleu_counts(test.targets, written)
+    # In an order of their own: that of the lines must not change the draws.
+    counts = counts[np.lexsort(counts.T)]
+    mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), seed)
+    found["bleu_mean"] = {"mean": mean, "low": low, "high": high, "n": len(counts)}
+    return found
+
+
+def _identity(pairs: Rewrites, job: RewriterJob, vectors: Path | None) -> dict[str, Any]:
+    return {
+        "pairs": pairs.data(), "box": job.box, "every": job.every, "shares": dict(job.shares), "beams": job.beams,
+        "most_test": job.most_test, "settings": job.settings.own(), "pace": asdict(job.pace),
+        "vectors": None if vectors is None else digest_file(vectors)[:16],
+    }  # fmt: skip
+
+
+def _write_written(file: Path, test: Rewrites, written: Sequence[str]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        lines = csv.writer(opened, delimiter="\t", lineterminator="\n")
+        lines.writerow(("query_id", "original", "wanted", "written"))
+        lines.writerows(zip(test.query_ids, test.originals, test.targets, written, strict=True))
+
+
+def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardTable:
+    """Models and measures, each mean with its interval."""
+    names = list(next(iter(rows.values())))
+    n = next(iter(rows.values()))[names[0]]["n"]
+    cells = tuple(
+        (
+            what,
+            *(mean_and_interval(one[name]) for name in names),
+        )
+        for what, one in rows.items()
+    )
+    return CardTable(f"Held-out queries: n = {n}", ("what is written", *names), cells)
+
+
+def _card(
+    source: Path, job: RewriterJob, identity: Mapping[str, Any], taught: Taught, command: str,
+    measured: Mapping[str, Any], vectors: Path | None,
+) -> Card:  # fmt: skip
+    data = [{"pairs": source.name, "hash": identity["pairs"], "box": job.box, **measured["pairs"]}]
+    if vectors is not None:
+        data.append({"vectors": vectors.name, "sha256": identity["vectors"]})
+    base = job.settings.text.model if taught.model is not None else f"{job.settings.kind}, from random weights"
+    published = CardTable(
+        "RePair, Table 6 (other data)", ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"), TABLE_6
+    )  # fmt: skip
+    return Card(
+        title=f"A query rewriter ({job.settings.kind})",
+        about="Reads a query and writes another way to ask it, learned from pairs whose second query retrieved better.",
+        command=command, base=base, data=tuple(data), seed=job.pace.seed, device=taught.device,
+        settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
+        measured=measured, tables=(measured_table(measured["test"]), published),
+        limits=(
+            "Nearness to a chosen query is not effectiveness: retrieve with what it writes and measure that.",
+            "The published rouge-1 equals rougeL of the platinum box; its bleu is bleu_sentence for T5 and bleu_mean "
+            "for the others.",
+            "Words are stemmed as Lucene does it; NLTK's stemmer, which the papers' scripts use, differs in few words.",
+        ),
+        extra={"identity": dict(identity)},
+    )  # fmt: skip

@@ -1,0 +1,370 @@
+"""train selector: candidates of a build in, a model out that chooses among them without judgements.
+
+Queries are split by their words: on ``train`` the cross-encoder learns, on ``fit`` the chance that a candidate loses
+nothing, on ``dev`` the threshold is chosen, and ``test`` is reported. The whole of ``askew train selector``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.app.build.built_pairs import (
+    EFFECTIVENESS,
+    LEAN,
+    Built,
+    QuerySubset,
+    as_measured,
+    effects,
+    labels_for,
+    read_built,
+)
+from askew.app.scoring.texts import Progress
+from askew.app.train.held_out import write_held_out
+from askew.core.errors import ConfigError, DataError
+from askew.core.fingerprint import fingerprint
+from askew.core.local import public
+from askew.core.ranking import Floats, Ints
+from askew.models import MINILM, identify, load_model
+from askew.rankers.disk import StoredTexts, read_header
+from askew.statistics.curves import average_precision
+from askew.statistics.significance import Paired
+from askew.trainers.card import WORK, Card, CardTable, claim, write_card
+from askew.trainers.common import Schedule, write_whole
+from askew.trainers.ranker import CrossEncoder
+from askew.trainers.selector import (
+    CLOSE,
+    LISTS,
+    NEITHER,
+    ORIGINAL,
+    PACE,
+    POSITIVE,
+    Chance,
+    SelectorSettings,
+    agreement,
+    choose_threshold,
+    closeness,
+    sample,
+    score_candidates,
+)
+from askew.trainers.selector import train_selector as train_on_pairs
+
+RULE = "selector.json"
+CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
+
+
+_LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
+_CHOICE_LIMITS = (
+    *_LIMITS, f"A lean-aware choice counts {LEAN} of the results it chooses from: that measure is input and outcome.",
+    "The oracle has seen the judgements and is no selector; p: null hypothesis: the mean gain is 0; p of no "
+    "loss: the mean loss is at least the margin; both of one measure, without correction.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SelectorJob:
+    """How a selector is trained. ``lean_aware`` of None: where the source has what it takes.
+
+    ``similar`` is an encoder of sentences that tells how near results are to the query; an empty text does without.
+    ``margin`` is the largest loss of mean effectiveness that would not matter: the tests ask whether it is ruled out.
+    ``slack`` is how much the threshold may lose on dev, by the lower end of the interval. It is 0, not the margin: the
+    lowest threshold that dev allows is one that dev flatters.
+    """
+
+    settings: SelectorSettings = field(default_factory=SelectorSettings)
+    pace: Schedule = PACE
+    lean_aware: bool | None = None
+    similar: str = MINILM
+    margin: float = 0.01
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin < 1 or not 0 <= self.slack < 1:
+            raise ConfigError(f"expected 0 < margin < 1 and 0 <= slack < 1, found {self.margin} and {self.slack}")
+
+
+@dataclass(frozen=True)
+class TrainedSelector:
+    """What a training came to; ``measured`` is what the card says."""
+
+    out: Path
+    measured: Mapping[str, Any]
+    tables: tuple[CardTable, ...]
+    new: bool = True
+
+
+def train_selector(
+    source: Path, out: Path, job: SelectorJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> TrainedSelector:  # fmt: skip
+    """Train a selector on the candidates of a store or a published dataset, and measure it on held-out queries.
+
+    A training that was stopped goes on; one that is finished is not done again.
+    """
+    built = read_built(source)
+    given = _settled(built, job or SelectorJob())
+    parts = built.parts()
+    labels = np.where(parts[built.query] == "train", labels_for(built, given.settings.learns), NEITHER)
+    identity = _identity(built, labels, given)
+    before = claim(out, identity)
+    if before is not None:
+        return _before(out, before)
+    texts = built.texts(given.settings.passages != "none")
+    encoder = train_on_pairs(texts, labels, given.settings, given.pace, out / WORK, device, identity, progress)
+    held_out = np.flatnonzero(parts[built.query] != "train")
+    scores = np.full(len(built.query), np.nan)
+    scores[held_out] = score_candidates(encoder, texts, given.settings, held_out)
+    rule, measured, tables = _measure(built, parts, scores, given, encoder.device)
+    counts = {name: int((parts == name).sum()) for name in sorted(set(parts.tolist()))}
+    examples = len(sample(built.query, labels, given.settings.most_each, given.pace.seed))
+    done = TrainedSelector(out, {"queries": counts, "examples": examples, **measured}, tables)
+    encoder.save(out)
+    tested = np.flatnonzero(parts == "test").tolist()
+    write_held_out(out, [built.query_ids[one] for one in tested], [built.originals[one] for one in tested])
+    write_whole(out / RULE, json.dumps({"settings": public(asdict(given.settings)), LEAN_AWARE: rule}, indent=1) + "\n")
+    write_card(out, _card(done, given, identity, encoder.device, command))
+    shutil.rmtree(out / WORK, ignore_errors=True)
+    return done
+
+
+def _settled(built: Built, job: SelectorJob) -> SelectorJob:
+    """The job with what the source decides."""
+    able = built.whole and built.found is not None
+    if job.lean_aware and not able:
+        found = "a store without runs" if built.whole else "a published dataset"
+        raise DataError(
+            f"selector, lean-aware: expected a store with all candidates and their results, found {found}; "
+            "give the store of the build, or train without"
+        )
+    return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
+
+
+def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorJob) -> dict[str, Any]:
+    data = fingerprint([list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()])
+    similar = identify(job.similar) if job.lean_aware and job.similar else ""
+    return {"data": data, "weights": identify(job.settings.model), **asdict(job), "encoder": similar}
+
+
+def _before(out: Path, found: Mapping[str, Any]) -> TrainedSelector:
+    tables = tuple(
+        CardTable(one["title"], tuple(one["columns"]), tuple(tuple(row) for row in one["rows"]))
+        for one in found["tables"]
+    )
+    return TrainedSelector(out, found["measured"], tables, new=False)
+
+
+@dataclass(frozen=True)
+class Close:
+    """Cosines of queries: with each candidate, with the results of the original (by query) and of each candidate."""
+
+    candidate: Floats
+    old: Floats
+    new: Floats
+
+
+def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None) -> Close:
+    """The cosines of some candidates, by an encoder of sentences."""
+    if built.found is None or built.index is None:
+        raise DataError("selector: expected a store with runs and the texts of the index, found none")
+    encoder = load_model("dense", model, None, device)
+    kept = StoredTexts(built.index, read_header(built.index)["documents"])
+    lists = built.found[0].docs, built.found[1].docs[rows]
+    used = np.unique(np.concatenate([one[one >= 0] for one in lists]))
+    candidates = built.table["text"].gather(rows).to_list()
+    docs, originals, others = (
+        encoder.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+        for texts in ([kept[doc] for doc in used.tolist()], list(built.originals), candidates)
+    )
+    query = built.query[rows]
+    sides = [
+        _cosines(docs, used, one, originals[at])
+        for one, at in zip(lists, (np.arange(len(originals)), query), strict=True)
+    ]
+    return Close(np.einsum("ij,ij->i", others, originals[query]).astype(np.float64), *sides)
+
+
+def _cosines(docs: Any, used: Ints, lists: Ints, vectors: Any) -> Floats:
+    """Of each list's query with its documents; -1 where there is none."""
+    places = np.searchsorted(used, np.maximum(lists, used[0] if len(used) else 0))
+    columns = [np.einsum("ij,ij->i", docs[places[:, k]], vectors) for k in range(lists.shape[1])]
+    return np.where(lists >= 0, np.stack(columns, axis=1), -1.0)
+
+
+def features(
+    built: Built, rows: Ints, scores: Mapping[str, Floats], close: Close | None = None
+) -> tuple[tuple[str, ...], Floats]:
+    """What the chance of losing nothing is told from, for some candidates: names and columns. No judgement is read."""
+    if built.found is None:
+        raise DataError("selector: expected a store with runs, so that results can be compared, found none")
+    query = built.query[rows]
+    old, new = built.found
+    names, columns = [*LISTS], [agreement(old.at(query), new.at(rows))]
+    if close is not None:
+        names += CLOSE
+        columns.append(closeness(close.candidate, close.old[query], close.new))
+    names += [f"score of {name}" for name in scores]
+    return tuple(names), np.column_stack([*columns, *scores.values()])
+
+
+def _measure(
+    built: Built, parts: npt.NDArray[np.str_], scores: Floats, job: SelectorJob, device: str
+) -> tuple[dict[str, Any] | None, dict[str, Any], tuple[CardTable, ...]]:
+    """The lean-aware rule, what the choices come to on the test part, and both as tables."""
+    test = QuerySubset.of(built, parts, "test")
+    apart = _told_apart(built, test, scores, job.settings.learns)
+    if not built.whole:
+        return None, {"told apart": apart}, (_apart_table(apart),)
+    chosen = {**usual_choices(built, test, job.pace.seed), CROSS_ENCODER: test.best(scores[test.rows])}
+    rule = None
+    if job.lean_aware:
+        held = np.flatnonzero(parts[built.query] != "train")
+        close = closeness_of(built, held, job.similar, device) if job.similar else None
+        chances, rule = learn_chance(built, parts, held, {CROSS_ENCODER: scores[held]}, close, job.slack)
+        if close is not None:
+            near = np.full(len(scores), np.nan)
+            near[held] = close.candidate
+            chosen["most similar"] = test.best(near[test.rows])
+        rule["similar"] = job.similar
+        chosen[LEAN_AWARE] = choose_lean_aware(built, test, chances, rule["threshold"])
+    chosen["oracle"] = chosen.pop("oracle")  # it goes last
+    found = {name: effects(built, test, rows, job.margin) for name, rows in chosen.items()}
+    choices = {
+        name: {"changed": int((chosen[name] != ORIGINAL).sum()), **{m: asdict(one) for m, one in tests.items()}}
+        for name, tests in found.items()
+    }
+    measured: dict[str, Any] = {"told apart": apart, "choices": choices}
+    tables = [_choices_table(chosen, found), _apart_table(apart)]
+    if rule is not None:
+        measured["threshold"] = rule["threshold"]
+        weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
+        tables.append(CardTable("Weights of the chance of losing nothing", ("feature", "weight"), tuple(weights)))
+    return rule, measured, tuple(tables)
+
+
+def usual_choices(built: Built, part: QuerySubset, seed: int = 7) -> dict[str, Ints]:
+    """What a selector is compared with: nothing, chance, and an oracle that has seen the judgements.
+
+    The oracle takes the candidate with the largest sum of both gains, of those that lose nothing on either side.
+    """
+    random = np.random.default_rng([seed, len(part.rows)]).random(len(part.rows))
+    both = np.stack([built.gain(measure)[part.rows] for measure in (EFFECTIVENESS, LEAN)])
+    allowed = (both >= 0).all(axis=0) & (both.sum(axis=0) > 0)
+    return {
+        "original": np.full(len(part.queries), ORIGINAL), "random": part.best(random),
+        "oracle": part.best(both.sum(axis=0), allowed),
+    }  # fmt: skip
+
+
+def learn_chance(
+    built: Built, parts: npt.NDArray[np.str_], rows: Ints, scores: Mapping[str, Floats], close: Close | None,
+    slack: float,
+) -> tuple[Floats, dict[str, Any]]:  # fmt: skip
+    """The chance of losing nothing for some candidates (by row of the whole), learned on the part ``fit`` from those
+    that lean less than their original; and the rule: its weights and the threshold chosen on ``dev``.
+    """
+    names, columns = features(built, rows, scores, close)
+    gain = built.gain(EFFECTIVENESS)
+    learned = (parts[built.query[rows]] == "fit") & (built.gain(LEAN)[rows] > 0)
+    chance = Chance.fit(names, columns[learned], gain[rows][learned] >= 0)
+    chances = np.full(len(built.query), np.nan)
+    chances[rows] = chance.of(columns)
+    dev = QuerySubset.of(built, parts, "dev")
+
+    def choose(threshold: float) -> Ints:
+        return choose_lean_aware(built, dev, chances, threshold)
+
+    return chances, {"chance": chance.facts(), "threshold": choose_threshold(choose, len(dev.queries), gain, slack)}
+
+
+def choose_lean_aware(built: Built, part: QuerySubset, chances: Floats, threshold: float) -> Ints:
+    """For each query of a part the candidate whose results lean least, of those with the chance; else ORIGINAL."""
+    lean, old = np.abs(built.new(LEAN))[part.rows], np.abs(built.old(LEAN))[part.queries]
+    return part.least(lean, old, chances[part.rows], threshold)
+
+
+def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | None = None) -> Ints:
+    """The row that a trained selector takes for each query, or ORIGINAL; no judgement is read."""
+    if not (folder / RULE).is_file():
+        raise DataError(f"{folder}: expected a folder of askew train selector with {RULE}, found none")
+    found = json.loads((folder / RULE).read_text(encoding="utf-8"))
+    settings = SelectorSettings(**{**found["settings"], "model": str(folder)})
+    rows = np.arange(len(built.query))
+    texts = built.texts(settings.passages != "none")
+    encoder = CrossEncoder.load(settings.ranker(), device)
+    scores = score_candidates(encoder, texts, settings, rows)
+    every = QuerySubset(np.arange(len(built.query_ids)), rows, built.query)
+    if rule == CROSS_ENCODER:
+        return every.best(scores)
+    kept = found[LEAN_AWARE]
+    if rule != LEAN_AWARE or kept is None:
+        raise ConfigError(f"selector {folder}: expected the rule {CROSS_ENCODER}, or one it was trained for")
+    close = closeness_of(built, rows, kept["similar"], encoder.device) if kept["similar"] else None
+    _, columns = features(built, rows, {CROSS_ENCODER: scores}, close)
+    return choose_lean_aware(built, every, Chance.read(kept["chance"]).of(columns), kept["threshold"])
+
+
+def _told_apart(built: Built, test: QuerySubset, scores: Floats, learns: str) -> dict[str, Any]:
+    """How well held-out pairs of the two labels are told apart: average precision, beside that of guessing."""
+    labels = labels_for(built, learns)[test.rows]
+    known = labels != NEITHER
+    truth = (labels[known] == POSITIVE).astype(np.int64)
+    if not 0 < truth.sum() < len(truth):
+        raise DataError("selector: expected positive and negative pairs in the test part, found one kind; build more")
+    queries = [built.query_ids[query] for query in built.query[test.rows][known].tolist()]
+    found = average_precision(scores[test.rows][known], truth, queries)
+    return {**asdict(found), "pairs": int(known.sum()), "positive": float(truth.mean())}
+
+
+def _apart_table(found: Mapping[str, Any]) -> CardTable:
+    columns = ("pairs", "queries", "average precision", "95% interval", "of guessing")
+    interval = f"{found['low']:.4f} to {found['high']:.4f}"
+    row = (found["pairs"], found["queries"], found["value"], interval, found["positive"])
+    return CardTable("Held-out pairs told apart", columns, (row,))
+
+
+def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, Paired]]) -> CardTable:
+    rows = []
+    for name, tests in found.items():
+        main = tests[EFFECTIVENESS]
+        cells = [f"{one.new:.4f}, gain {one.gain:+.4f} {_interval(one)}" for one in tests.values()]
+        counts = int((chosen[name] != ORIGINAL).sum()), main.improved, main.worsened
+        rows.append((name, main.n, *counts, _p(main.p), _p(main.p_no_loss), *cells))
+    columns = (
+        "choice",
+        "n",
+        "changed",
+        "improved",
+        "worsened",
+        "p",
+        "p of no loss",
+        *map(as_measured, found["original"]),
+    )
+    return CardTable("Choices on held-out queries: means, and gains with their 95% intervals", columns, tuple(rows))
+
+
+def _interval(one: Paired) -> str:
+    return "" if one.low is None or one.high is None else f"[{one.low:+.4f}, {one.high:+.4f}]"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def _card(done: TrainedSelector, job: SelectorJob, identity: Mapping[str, Any], device: str, command: str) -> Card:
+    return Card(
+        title="A selector of query reformulations",
+        about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}). Use it "
+        "with `askew bench COLLECTION --lever reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
+        command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
+        settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
+        measured=done.measured, tables=done.tables,
+        limits=_CHOICE_LIMITS if "choices" in done.measured else _LIMITS,
+        extra={"identity": identity},
+    )  # fmt: skip
