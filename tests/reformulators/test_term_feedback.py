@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from askew.app.search.reformulate import IndexStatistics
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.feedback import EXACT, mean_vector, relevance_model
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.mentions.count import MentionCounter
 from askew.plugins.methods import Passage, QueryBatch
@@ -241,7 +242,7 @@ def test_a_word_that_is_everywhere_says_nothing():
 
 
 def test_lean_is_the_distance_of_the_groups_in_shares_of_their_mentions():
-    leaning = Leaning("gender")
+    leaning = Leaning(Groups.of("gender:female,male"))
     assert leaning.groups == ("female", "male")
     assert leaning.lean("He said that he saw her.") == pytest.approx(1 / 3)
     assert leaning.lean("she") == 1.0
@@ -252,27 +253,25 @@ def test_lean_is_the_distance_of_the_groups_in_shares_of_their_mentions():
 
 def test_any_number_of_groups_can_be_compared():
     colours = Lexicon("colours", {"red": ("red", "crimson"), "green": ("green",), "blue": ("blue",)})
-    leaning = Leaning(colours)
+    leaning = Leaning(Groups(colours))
     assert leaning.groups == ("red", "green", "blue")
     assert leaning.lean("red crimson red green") == pytest.approx(3 / 4)
     assert leaning.lean("red crimson green green blue") == pytest.approx(1 / 5)
-    assert Leaning(colours, groups="green-blue").lean("red red green") == 1.0
+    assert Leaning(Groups(colours, ["green", "blue"])).lean("red red green") == 1.0
 
 
 def test_groups_that_cannot_be_compared_are_refused():
     with pytest.raises(UnknownName, match="did you mean 'male'"):
-        Leaning("gender", groups="mal-female")
-    for groups in ("female", "female-female"):
+        FairFeedback(groups="gender:mal,female")
+    for groups in ("gender:female", {"red": ["red"]}):
         with pytest.raises(ConfigError, match="expected two groups or more"):
-            Leaning("gender", groups=groups)
-    with pytest.raises(ConfigError, match="expected two groups or more"):
-        Leaning(Lexicon("one", {"red": ("red",)}))
+            FairFeedback(groups=groups)
 
 
 def test_terms_that_could_never_be_found_are_refused():
     for term, expected in (("!!", "a term with a token"), ("step mo*", "a prefix of one token")):
         with pytest.raises(DataError, match=f"lexicon 'odd': expected {expected}"):
-            Leaning(Lexicon("odd", {"one": (term,), "two": ("she",)}))
+            Leaning(Groups(Lexicon("odd", {"one": (term,), "two": ("she",)})))
 
 
 def test_which_group_is_named_makes_no_difference_to_the_lean():
@@ -393,11 +392,11 @@ def test_settings_that_make_no_sense_are_refused(method, settings):
 
 def test_a_lexicon_or_tokenizer_that_is_not_there_is_refused():
     with pytest.raises(UnknownName):
-        FairFeedback(lexicon="gendr")
+        FairFeedback(groups="gendr")
     with pytest.raises(DataError):
-        FairFeedback(lexicon="nowhere.toml")
+        FairFeedback(groups="nowhere.toml")
     with pytest.raises(UnknownName):
-        FairFeedback(tokens="wrd")
+        FairFeedback(groups=Groups.load("gender", tokens="wrd"))
 
 
 def test_settings_name_the_lexicon_by_its_content():

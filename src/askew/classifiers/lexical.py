@@ -22,6 +22,7 @@ import numpy as np
 
 from askew.classifiers.terms import TermCounter
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
 from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Floats, Ints
 from askew.core.shipped import DATA
@@ -30,13 +31,14 @@ from askew.plugins.methods import Classified
 NEUTRAL = 0.05
 OTHERS = 0.03
 LABEL = "neutral"
+DEFAULT_LEXICON = "gender"
 _NAMES = DATA / "names" / "en.toml"
 
 
 class LexicalClassifier:
     """Counts the words of each group in a query; no mention or a tie is neutral, otherwise the group with the most.
 
-    ``lexicon``        a shipped lexicon or a file, with any number of groups.
+    ``groups``         a lexicon by name or file, with any number of groups; the lexicon gender if not given.
     ``names``          count common first names too, for the groups female and male where the lexicon has them: of the
                        annotated queries 71 % are right with names and 50 % without. A name is a guess about a person.
     ``ties``           ``neutral`` or ``abstain``, where two groups are named equally often.
@@ -46,13 +48,13 @@ class LexicalClassifier:
     name = "lexical"
 
     def __init__(
-        self, lexicon: str = "gender", names: bool = True, ties: str = "neutral", abstain_below: float = 0.0
+        self, groups: GroupsLike | None = None, names: bool = True, ties: str = "neutral", abstain_below: float = 0.0
     ) -> None:
         if ties not in ("neutral", "abstain"):
             raise ConfigError(f"lexical: expected ties neutral or abstain, found {ties!r}")
         if not 0 <= abstain_below <= 1:
             raise ConfigError(f"lexical: expected abstain_below from 0 to 1, found {abstain_below}")
-        self._lexicon = load_lexicon(lexicon)
+        self._lexicon = Groups.of(DEFAULT_LEXICON if groups is None else groups).counted
         if LABEL in self._lexicon.groups:
             where = f"the lexicon {self._lexicon.name!r}"
             raise ConfigError(f"lexical: expected no group {LABEL!r} in {where}: it is the label of no group")

@@ -34,6 +34,7 @@ def command(
     background: o.Background = None,
     measures: o.Measures = None,
     preset: o.PresetName = None,
+    groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     tokens: o.Tokens = None,
     missing: o.Missing = None,
@@ -66,6 +67,7 @@ def command(
     """
     from askew.app.measure.compare import compare
     from askew.cli.render import Waiting, note, say, say_json
+    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
     o.one_form(as_json, as_tsv)
@@ -74,9 +76,9 @@ def command(
         report = compare(
             old, new, docs=docs, test=test, margin=_margin(margin), fail_if=fail_if or (), unpaired=unpaired, seed=seed,
             qrels=qrels, queries=queries, label=label, background=background, measures=measures, preset=preset,
-            lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged, unanswered=unanswered,
-            no_relevant=no_relevant, order=order, fields=o.split_fields(fields), run_format=run_format, store=store,
-            progress=progress, testing=testing,
+            groups=Groups.resolve(groups, lexicon), tokens=tokens, missing=missing, unjudged=unjudged,
+            unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
+            run_format=run_format, store=store, progress=progress, testing=testing,
         )  # fmt: skip
     note(report.notes)
     if as_json:

@@ -27,6 +27,7 @@ def command(
     background: o.Background = None,
     measures: o.Measures = None,
     preset: o.PresetName = None,
+    groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     tokens: o.Tokens = None,
     missing: o.Missing = None,
@@ -48,13 +49,14 @@ def command(
     """
     from askew.app.measure.measure import measure
     from askew.cli.render import Waiting, note
+    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
     o.one_form(as_json, as_tsv)
     with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
             list(runs), docs=docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
-            preset=preset, lexicon=lexicon, tokens=tokens, missing=missing, unjudged=unjudged,
+            preset=preset, groups=Groups.resolve(groups, lexicon), tokens=tokens, missing=missing, unjudged=unjudged,
             unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
             run_format=run_format, store=store, progress=progress,
         )  # fmt: skip

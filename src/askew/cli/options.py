@@ -25,6 +25,13 @@ PresetName = Annotated[
     str | None, typer.Option("--preset", help="A published way of measuring; see askew list presets.")
 ]
 LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by name, or a .toml, .csv or .dic file.")]
+GroupNames = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="Groups to count: a lexicon by name or file (age, age:old,young), or names of groups of --lexicon.",
+    ),
+]
 Tokens = Annotated[str | None, typer.Option(help="Tokenizer: word, blank (as published) or seyedsalehi.")]
 Missing = Annotated[str | None, typer.Option(help="A ranked document without text: error, zero, drop or skip.")]
 Unjudged = Annotated[str | None, typer.Option(help="A query without judgements: error, zero or absent.")]

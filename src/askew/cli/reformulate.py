@@ -23,7 +23,9 @@ def reformulate_command(
     keep: Annotated[
         list[str] | None, typer.Option("--filter", help="Filters in their order: rules, semantic, or none.")
     ] = None,
-    depth: Annotated[int, typer.Option(help="How many first passages each query is shown with.")] = 10,
+    depth: Annotated[int, typer.Option(help="How many top-ranked passages a method reads of each query.")] = 10,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
     settings: o.OwnSettings = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -31,6 +33,7 @@ def reformulate_command(
     from askew.app.search.candidates import candidates_of, check_place, write_candidates
     from askew.app.search.retrieve import queries_notes
     from askew.cli.render import Waiting, note, safe, say_json
+    from askew.core.groups import Groups
 
     check_place(out)
     note(queries_notes(queries))
@@ -38,7 +41,9 @@ def reformulate_command(
     methods = method or ["extract"]
     filters = [] if keep == ["none"] else keep or ["rules"]
     with Waiting("reformulating") as progress:
-        table, tallies = candidates_of(queries, methods, filters, own, docs, index, depth, progress)
+        table, tallies = candidates_of(
+            queries, methods, filters, own, docs, index, depth, progress, Groups.resolve(groups, lexicon)
+        )
     write_candidates(table, out)
     rows = [_row(tally) for tally in tallies]
     if as_json:
@@ -73,6 +78,8 @@ def classify_command(
     queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
     classifier: Annotated[str, typer.Option(help="lexical, or transformer (--set model=FOLDER).")] = "lexical",
     out: Annotated[Path | None, typer.Option(help="Labels to write: .tsv, .jsonl or .parquet.")] = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
     settings: o.Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -81,11 +88,12 @@ def classify_command(
     from askew.app.search.classify import classify_queries
     from askew.app.search.retrieve import queries_notes
     from askew.cli.render import note, print_rows, say_json
+    from askew.core.groups import Groups
 
     if out is not None:
         check_place(out)
     note(queries_notes(queries))
-    done = classify_queries(queries, classifier, o.read_settings(settings))
+    done = classify_queries(queries, classifier, o.read_settings(settings), Groups.resolve(groups, lexicon))
     if out is not None:
         write_candidates(done.table, out)
     if as_json:

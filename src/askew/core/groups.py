@@ -5,15 +5,18 @@ Resolved once from what a user gives, then passed along: nothing further down ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from askew.core.errors import ConfigError, UnknownName
-from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 
 GroupsLike: TypeAlias = "Groups | Lexicon | str | Path | Mapping[str, Iterable[str]]"
 _PAIR = ("female", "male")
+_CHOSEN = re.compile(r"(.+):([\w -]+(?:,[\w -]+)*)")
 
 
 class Groups:
@@ -21,8 +24,8 @@ class Groups:
 
     ``names`` chooses among the groups of the lexicon, in an order: of two, a signed measure is the first minus the
     second. Without it all groups are taken; the difference is then male minus female where there are both, as
-    published, and of two others the second minus the first. ``tokens`` is the tokenizer, ``overlap`` says whether a
-    term of several groups counts for all of them or for the first.
+    published, and of two others the second minus the first. ``tokens`` is the tokenizer (``word`` unless a measure or
+    a preset has another), ``overlap`` says whether a term of several groups counts for all of them or for the first.
     """
 
     def __init__(
@@ -30,7 +33,7 @@ class Groups:
         words: Lexicon | Mapping[str, Iterable[str]],
         names: Sequence[str] | None = None,
         *,
-        tokens: str = "word",
+        tokens: str | None = None,
         overlap: str = "all",
         name: str = "own",
         language: str = "und",
@@ -49,26 +52,78 @@ class Groups:
             raise ConfigError(f"groups: expected one group or more, each once; found {', '.join(self.names) or 'none'}")
 
     @classmethod
-    def load(cls, source: str | Path, names: Sequence[str] | None = None, *, tokens: str = "word") -> Groups:
+    def load(cls, source: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
         """The groups of a shipped lexicon by name, or of a ``.toml``, ``.csv``, ``.tsv``, ``.txt`` or ``.dic`` file."""
         return cls(load_lexicon(source), names, tokens=tokens)
 
     @classmethod
-    def from_csv(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str = "word") -> Groups:
+    def from_csv(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
         """From lines ``term,group``."""
         return cls.load(_with_ending(path, (".csv", ".tsv", ".txt")), names, tokens=tokens)
 
     @classmethod
-    def from_dic(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str = "word") -> Groups:
+    def from_dic(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
         """From a LIWC dictionary."""
         return cls.load(_with_ending(path, (".dic",)), names, tokens=tokens)
 
     @classmethod
     def of(cls, given: GroupsLike) -> Groups:
-        """Groups from whatever stands for them: a lexicon by name or file, or words by group."""
+        """Groups from whatever stands for them: a lexicon by name or file, or words by group.
+
+        A text may choose among the groups of the lexicon: ``"age:old,young"``.
+        """
         if isinstance(given, Groups):
             return given
+        if isinstance(given, str) and (chosen := _CHOSEN.fullmatch(given)):
+            return cls.load(chosen[1], chosen[2].split(","))
         return cls.load(given) if isinstance(given, str | Path) else cls(given)
+
+    @classmethod
+    def resolve(
+        cls, groups: GroupsLike | None = None, lexicon: str | Path | Lexicon | None = None, tokens: str | None = None
+    ) -> Groups | None:
+        """What a caller means by ``groups`` and ``lexicon``; None where neither is given.
+
+        With a lexicon, ``groups`` are names of its groups, as in ``"old,young"``.
+        """
+        if groups is None and lexicon is None:
+            return None
+        if lexicon is None:
+            assert groups is not None
+            found = cls.of(groups)
+        elif groups is None:
+            found = cls(load_lexicon(lexicon))
+        elif isinstance(groups, str):
+            found = cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
+        else:
+            raise ConfigError("groups= with lexicon=: expected names of groups of the lexicon, as in 'old,young'")
+        return found if tokens is None else found.with_tokens(tokens)
+
+    def with_tokens(self, tokens: str) -> Groups:
+        """The same groups, found in texts by another tokenizer."""
+        names = self.names if self._ordered else None
+        return Groups(self.lexicon, names, tokens=tokens, overlap=self.overlap)
+
+    @property
+    def tokenizer(self) -> str:
+        """The name of the tokenizer, where nothing else says which."""
+        return self.tokens or "word"
+
+    def as_section(self) -> dict[str, Any]:
+        """As the section ``[groups]`` of a recipe has them: the words themselves, unless they come with askew."""
+        shipped = self.lexicon.name in shipped_lexicons() and load_lexicon(self.lexicon.name).id == self.lexicon.id
+        words = {name: list(terms) for name, terms in self.lexicon.groups.items()}
+        found: dict[str, Any] = {"lexicon": self.lexicon.name} if shipped else {"words": words}
+        if self._ordered:
+            found["names"] = list(self.names)
+        return found if self.tokens is None else {**found, "tokens": self.tokens}
+
+    @property
+    def counted(self) -> Lexicon:
+        """The lexicon with these groups only, in this order."""
+        if self.names == self.lexicon.group_names:
+            return self.lexicon
+        return replace(self.lexicon, groups={name: self.lexicon.groups[name] for name in self.names})
 
     @property
     def difference(self) -> str:
@@ -97,7 +152,7 @@ class Groups:
         return hash(self._key())
 
     def _key(self) -> tuple[str, ...]:
-        return (self.lexicon.id, self.difference, self.together, self.tokens, self.overlap)
+        return (self.lexicon.id, self.difference, self.together, self.tokenizer, self.overlap)
 
 
 def _with_ending(path: str | Path, endings: Sequence[str]) -> Path:

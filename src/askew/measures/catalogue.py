@@ -99,6 +99,12 @@ class MeasureRequest:
         return parameter.quiet and self.measure.param(key) == parameter.default
 
     @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that the measure compares; none where it reads no mentions."""
+        given = self.measure.param("groups")
+        return tuple(re.split("[-+]", str(given))) if "mentions" in self.family.reads and given else ()
+
+    @property
     def direction(self) -> Direction:
         """Which way is better."""
         return self.family.direction(self.measure)
@@ -165,7 +171,9 @@ class Catalogue:
         if self.groups is None or "lexicon" not in family.parameters:
             return {}
         self.lexicons[self.groups.lexicon.id] = self.groups.lexicon
-        found: dict[str, Value] = {"lexicon": self.groups.lexicon.id, "tokens": self.groups.tokens}
+        found: dict[str, Value] = {"lexicon": self.groups.lexicon.id}
+        if self.groups.tokens is not None:
+            found["tokens"] = self.groups.tokens
         if "groups" in family.parameters:
             way = family.parameters["groups"].default
             found["groups"] = self.groups.together if way == "all" else self.groups.difference
@@ -210,8 +218,8 @@ class Catalogue:
         if text in self.lexicons:
             return self.lexicons[text]
         if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
-            given = str(self.overrides.get("lexicon", "none"))
-            raise DataError(f"lexicon {text!r} was asked for: give its file with --lexicon; given: {given}")
+            given = "none" if self.groups is None else self.groups.lexicon.id
+            raise DataError(f"lexicon {text!r} was asked for: give its file with lexicon=; given: {given}")
         return load_lexicon(text)
 
 

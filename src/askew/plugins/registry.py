@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from askew.core.errors import ConfigError, UnknownName
+from askew.core.groups import Groups, GroupsLike
 from askew.plugins.kinds import KINDS
 from askew.plugins.limits import Limit
 
@@ -45,9 +46,15 @@ def load(kind: str, name: str) -> Any:
         raise ConfigError(f"the {kind} {name!r} from {origin(kind, name)} cannot be loaded: {error}") from error
 
 
-def build(kind: str, name: str, settings: dict[str, Any], where: str = "") -> Any:
-    """Call a plugin's constructor with settings, checked against its own signature."""
+def build(kind: str, name: str, settings: dict[str, Any], where: str = "", groups: Groups | None = None) -> Any:
+    """Call a plugin's constructor with settings, checked against its own signature.
+
+    A plugin that counts groups has the setting ``groups``: it is given ``groups``, and may not count others.
+    """
     make = check(kind, name, settings, where)
+    if groups is not None and "groups" in inspect.signature(make).parameters:
+        refuse_other_groups(settings.get("groups"), groups.names, f"the {kind} {name!r}")
+        settings = {"groups": groups, **settings}
     needed = [
         p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty and p.kind not in _ANY
     ]
@@ -57,13 +64,22 @@ def build(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
     return make(**settings)
 
 
-def from_spec(kind: str, spec: Mapping[str, Any], key: str | None = None) -> Any:
+def refuse_other_groups(own: GroupsLike | None, measured: Collection[str], who: str) -> None:
+    """A method may count with words of its own, but not other groups than those that it is measured by."""
+    if own is not None and not set(measured) <= set(found := Groups.of(own).names):
+        raise ConfigError(
+            f"{who} counts the groups {', '.join(found)}, and the measures count {', '.join(measured)}: leave out its "
+            "own groups, or name the same"
+        )
+
+
+def from_spec(kind: str, spec: Mapping[str, Any], key: str | None = None, groups: Groups | None = None) -> Any:
     """A plugin from ``{key: name, setting: value, ...}``; the key is that of the kind unless said otherwise."""
     settings = dict(spec)
     name = settings.pop(key or kind, None)
     if not isinstance(name, str) or name not in names(kind):
         raise UnknownName(kind, str(name), names(kind))
-    return build(kind, name, settings)
+    return build(kind, name, settings, groups=groups)
 
 
 _ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

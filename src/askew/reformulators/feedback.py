@@ -34,6 +34,7 @@ from askew.core.feedback import (
     to_length_one,
     to_sum_one,
 )
+from askew.core.groups import Groups, GroupsLike
 from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.leaning import Leaning
 from askew.reformulators.passages import Bag, Reading, Weights, append_terms, best_first, positive
@@ -124,28 +125,27 @@ class Rm3Reformulator(_Weighted):
 class FairFeedback(Rm3Reformulator):
     """Appends the best terms of the first passages, counted by score less how far each passage leans to a group.
 
-    ``lambda_`` 0 is RM3; 1 leaves nothing to count by. ``groups`` are the groups compared, such as male-female; "auto"
-    is female and male where the lexicon has them, else all. Words that name a group of the lexicon take no part in the
-    feedback, unless ``keep_group_terms``.
+    ``lambda_`` 0 is RM3; 1 leaves nothing to count by. ``groups`` are the groups compared: a lexicon by name or file,
+    as in "age:old,young"; female and male of the lexicon gender if not given. Words that name a group of the lexicon
+    take no part in the feedback, unless ``keep_group_terms``.
     """
 
     method = "fairfeedback"
 
     def __init__(
         self, documents: int = 10, terms: int = 10, original: float = 0.5, lambda_: float = 0.5,
-        lexicon: str = "gender", groups: str = "auto", tokens: str = "word", keep_group_terms: bool = False,
-        common: float = 0.1,
+        groups: GroupsLike | None = None, keep_group_terms: bool = False, common: float = 0.1,
     ) -> None:  # fmt: skip
         super().__init__(documents, terms, original, common)
         _share(self.method, lambda_=lambda_)
-        self._lambda, self._tokens, self._keep = lambda_, tokens, keep_group_terms
-        self._leaning = Leaning(lexicon, tokens, groups)
+        self._lambda, self._keep = lambda_, keep_group_terms
+        self._leaning = Leaning(Groups.of("gender:female,male" if groups is None else groups))
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on besides the queries."""
         return {
             **super().settings(), "lambda_": self._lambda, "lexicon": self._leaning.lexicon.id,
-            "groups": "-".join(self._leaning.groups), "tokens": self._tokens, "keep_group_terms": self._keep,
+            "groups": "-".join(self._leaning.groups), "tokens": self._leaning.tokens, "keep_group_terms": self._keep,
         }  # fmt: skip
 
     def _read(self, asked: QueryBatch) -> Reading:

@@ -13,22 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.errors import ConfigError, DataError
+from askew.core.groups import Groups
 from askew.core.text import Tokenizer
 from askew.plugins import registry
 
 
 class Leaning:
-    """Counts the groups of a lexicon in texts; ``groups`` are those compared, "auto" or names joined by "-".
+    """Counts groups in texts."""
 
-    "auto" compares female with male where the lexicon has both, and otherwise all its groups.
-    """
-
-    def __init__(self, lexicon: str | Lexicon, tokens: str = "word", groups: str = "auto") -> None:
-        self.lexicon = load_lexicon(lexicon)
-        self.groups = _compared(self.lexicon, groups)
-        self._tokenize = cast(Tokenizer, registry.load("tokenizer", tokens))
+    def __init__(self, groups: Groups) -> None:
+        if len(groups.names) < 2:
+            raise ConfigError(f"groups: expected two groups or more to compare, found {', '.join(groups.names)}")
+        self.lexicon, self.groups, self.tokens = groups.lexicon, groups.names, groups.tokenizer
+        self._tokenize = cast(Tokenizer, registry.load("tokenizer", groups.tokenizer))
         self._terms: dict[tuple[str, ...], list[int]] = {}
         self._prefixes: dict[str, list[int]] = {}
         self._longest: dict[str, int] = {}
@@ -85,17 +83,3 @@ class Leaning:
                 if token[:end] in self._prefixes:
                     return self._prefixes[token[:end]], 1
         return self._terms.get((token,), ()), 1
-
-
-def _compared(lexicon: Lexicon, groups: str) -> tuple[str, ...]:
-    names = lexicon.group_names
-    if groups == "auto":
-        chosen = ("female", "male") if {"female", "male"} <= set(names) else names
-    else:
-        chosen = tuple(dict.fromkeys(groups.split("-")))
-    for group in chosen:
-        if group not in names:
-            raise UnknownName("group", group, names, f"the lexicon {lexicon.name!r}")
-    if len(chosen) < 2:
-        raise ConfigError(f"groups: expected two groups or more to compare, joined by '-', found {'-'.join(chosen)!r}")
-    return chosen

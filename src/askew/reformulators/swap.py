@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
 from askew.core.text import word
 from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.lexical import one_line
 from askew.reformulators.swaplexicon import Forms, SwapLexicon, key_of, load_swaps
 
+DEFAULT_PAIRS = "gender-en"
 _MODES = ("swap", "neutral", "remove")
 _NEXT_WORD = re.compile(r"\s+(\w+)")
 _LAST_WORD = re.compile(r"(\w+)\s+$")
@@ -34,16 +36,25 @@ class SwapReformulator:
     """Swaps the words of one group for the other's, makes them neutral, or leaves the group out.
 
     ``mode``: swap, neutral, remove, or all for one candidate of each. ``pairs``: a shipped list or your own .toml file,
-    for any two groups. ``names``: leave phrases of the list (burger king) and capitalised names (Queen Anne) alone.
+    for any two groups; without one the shipped list of these ``groups``. ``names``: leave phrases of the list (burger
+    king) and capitalized names (Queen Anne) alone.
     """
 
     method = "swap"
     reads: frozenset[str] = frozenset()
 
-    def __init__(self, mode: str = "all", pairs: str = "gender-en", names: bool = True) -> None:
+    def __init__(
+        self, mode: str = "all", pairs: str | None = None, names: bool = True, groups: GroupsLike | None = None
+    ) -> None:
         if mode not in (*_MODES, "all"):
             raise ConfigError(f"swap: expected mode swap, neutral, remove or all, found {mode!r}")
-        self._mode, self._rewriter = mode, Rewriter(load_swaps(pairs), names)
+        found = load_swaps(pairs or DEFAULT_PAIRS)
+        if groups is not None and not set(found.groups) <= set(counted := Groups.of(groups).names):
+            raise ConfigError(
+                f"swap: the list of pairs {found.name!r} exchanges words of {' and '.join(found.groups)}, and the "
+                f"groups counted are {', '.join(counted)}: give pairs=, a .toml file with words of two of them"
+            )
+        self._mode, self._rewriter = mode, Rewriter(found, names)
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the pairs by their content."""

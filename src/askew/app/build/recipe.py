@@ -27,16 +27,18 @@ from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.groups import Groups
+from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
 from askew.plugins.kinds import RankerPlugin, SelectorPlugin, Stage
 from askew.plugins.methods import ReformulatorPlugin
-from askew.plugins.registry import check, from_spec, made_type, names, settings_of
+from askew.plugins.registry import check, from_spec, made_type, names, refuse_other_groups, settings_of
 
 _FOLDER = DATA / "recipes"
 # The sections of a recipe; those in the second set are lists of tables.
-_TABLES = ("collection", "classify", "first_pass", "retrieve", "evaluate", "select", "hard")
+_TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evaluate", "select", "hard")
 _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
@@ -122,6 +124,13 @@ def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> R
     return changed
 
 
+def with_groups(recipe: Recipe, groups: Groups | None) -> Recipe:
+    """The recipe with these groups, where some are given: every measure and method counts them."""
+    if groups is None:
+        return recipe
+    return Recipe(recipe.name, {**recipe.sections, "groups": groups.as_section()})
+
+
 def _check_shape(recipe: Recipe, where: str) -> None:
     known = [*_TABLES, *_LISTS, *_TEXTS]
     for key, value in recipe.sections.items():
@@ -173,18 +182,20 @@ class StageOf:
 
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
-    resources = _resources(recipe, store)
-    retrieve, evaluate = _retrieve(recipe, resources), _evaluate(recipe, resources)
+    resources, groups = _resources(recipe, store), groups_of(recipe)
+    retrieve, evaluate = _retrieve(recipe, resources), _evaluate(recipe, resources, groups)
+    if groups is None:
+        _refuse_other_groups(recipe, evaluate)
     steps: list[Step] = []
     last = "queries"
     if recipe.sections.get("classify"):
         given = recipe.table("classify")
         keep = given.pop("keep", ["neutral"])
         _refuse_other_than_names("classify.keep", keep)
-        steps.append(Step("neutral", Classify(make_classifier(given), keep), last))
+        steps.append(Step("neutral", Classify(make_classifier(given, groups), keep), last))
         last = "neutral"
-    steps.append(Step("variants", _reformulate(recipe, resources), last))
-    steps.append(Step("kept", Keep([make_filter(one) for one in recipe.tables("filter")]), "variants"))
+    steps.append(Step("variants", _reformulate(recipe, resources, groups), last))
+    steps.append(Step("kept", Keep([make_filter(one, groups) for one in recipe.tables("filter")]), "variants"))
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
@@ -304,12 +315,42 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
     return make, named, lambda: (resources.index(kind, making), resources.doc_ids)
 
 
-def _evaluate(recipe: Recipe, resources: Resources) -> Evaluate:
+def groups_of(recipe: Recipe) -> Groups | None:
+    """The groups of a recipe: a lexicon by name or file, or words. None where it has none: published defaults hold."""
+    given = recipe.table("groups")
+    _only(given, ("lexicon", "words", "names", "tokens"), "groups")
+    if not given:
+        return None
+    if ("lexicon" in given) == ("words" in given):
+        raise ConfigError(f"recipe {recipe.name}: [groups] should have either lexicon or words")
+    chosen, tokens = given.get("names"), given.get("tokens")
+    if chosen is not None:
+        _refuse_other_than_names("groups.names", chosen)
+    if tokens is not None and tokens not in names("tokenizer"):
+        raise UnknownName("tokenizer", str(tokens), names("tokenizer"), "groups.tokens")
+    words = given.get("words", {})
+    if not isinstance(words, dict):
+        raise ConfigError(f"recipe {recipe.name}: groups.words should be lists of words by group, found {words!r}")
+    for group, terms in words.items():
+        _refuse_other_than_names(f"groups.words.{group}", terms)
+    return Groups(words or load_lexicon(given["lexicon"]), chosen, tokens=tokens, name=recipe.name)
+
+
+def _refuse_other_groups(recipe: Recipe, evaluate: Evaluate) -> None:
+    """Without [groups] too, no method counts other groups than the measures."""
+    measured = sorted({name for one in evaluate.asked for name in one.groups})
+    for section in ("classify", "reformulate", "filter"):
+        for given in recipe.tables(section) if section in _LISTS else [recipe.table(section)]:
+            if measured and isinstance(own := given.get("groups"), str):
+                refuse_other_groups(own, measured, f"recipe {recipe.name}: {section}")
+
+
+def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Evaluate:
     given = recipe.table("evaluate")
     _only(given, ("measures",), "evaluate")
     measures: Any = given.get("measures")
     _refuse_other_than_names("evaluate.measures", measures)
-    return Evaluate(measures, resources)
+    return Evaluate(measures, resources, groups=groups)
 
 
 def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
@@ -322,11 +363,11 @@ def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     return Select(selector, evaluate.directions, per)
 
 
-def _reformulate(recipe: Recipe, resources: Resources) -> Reformulate:
+def _reformulate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Reformulate:
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
     for place, one in enumerate(recipe.tables("reformulate")):
-        made = make_reformulator({key: value for key, value in one.items() if key != "name"})
+        made = make_reformulator({key: value for key, value in one.items() if key != "name"}, groups)
         seen[made.method] += 1
         # A method may stand in a recipe twice, with other settings.
         number = seen[made.method]

@@ -12,10 +12,11 @@ import pyarrow as pa
 from askew.app.build.resources import Resources
 from askew.app.scoring.annotate import Annotate
 from askew.app.scoring.requested import Key, keys_of
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats, Ints, Rankings, order_by_score
-from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
+from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
 _CARRIED = ("query_id", "variant_id", "text", "method", "settings", "doc_id")
@@ -27,9 +28,9 @@ class Evaluate:
     name = "evaluate"
     version = 1
 
-    def __init__(self, measures: Sequence[str], resources: Resources, preset: Preset | None = None) -> None:
+    def __init__(self, measures: Sequence[str], resources: Resources, groups: Groups | None = None) -> None:
         # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
-        self._catalogue = Catalogue(preset, {"background": "self"})
+        self._catalogue = Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(measures)
         for one in self.asked:
             one.check()

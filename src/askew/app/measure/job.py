@@ -16,7 +16,6 @@ from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_run, note_on_ranks, only_queries
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
-from askew.core.lexicon import Lexicon
 from askew.core.measure import Measure
 from askew.core.ranking import Floats, Rankings
 from askew.corpora.judgements import QrelsFile, read_judgements
@@ -33,12 +32,9 @@ _NOTHING = "nothing to measure with: give --docs for measures of lean, --qrels f
 class MeasureJob:
     """One use of ``measure``. Its methods are called in the order in which they stand here."""
 
-    def __init__(
-        self, preset: Preset | None, overrides: Mapping[str, Any], lexicons: Mapping[str, Lexicon] | None = None,
-        groups: Groups | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, preset: Preset | None, overrides: Mapping[str, Any], groups: Groups | None = None) -> None:
         self.preset = preset
-        self.catalogue = Catalogue(preset, overrides, dict(lexicons or {}), groups)
+        self.catalogue = Catalogue(preset, overrides, groups=groups)
         self.notes: list[str] = []
 
     def choose_measures(

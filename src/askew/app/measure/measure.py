@@ -13,7 +13,6 @@ from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups, GroupsLike
-from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.ranking import ORDERS
 from askew.corpora.files import check_file
 from askew.engine.store import Store
@@ -37,7 +36,6 @@ def measure(
     label: str | None = None,
     background: RunLike | None = None,
     preset: str | None = None,
-    lexicon: str | Path | Lexicon | None = None,
     tokens: str | None = None,
     missing: str | None = None,
     unjudged: str | None = None,
@@ -69,10 +67,6 @@ def measure(
     }  # fmt: skip
     options = {key: value for key, value in given.items() if value is not None}
     _check_options(options)
-    lexicons = {}
-    if lexicon is not None:
-        found = load_lexicon(lexicon)
-        lexicons[found.id], options["lexicon"] = found, found.id
     if fields:
         options["fields"] = "+".join(fields)
     docs, qrels = parts_of(collection, docs, qrels)
@@ -80,7 +74,7 @@ def measure(
     for run in named.values():
         if isinstance(run, str | Path):
             check_file(Path(run), "run")
-    job = MeasureJob(chosen, options, lexicons, None if groups is None else Groups.of(groups))
+    job = MeasureJob(chosen, options, None if groups is None else Groups.of(groups))
     job.choose_measures(
         measure_texts(measures), docs is not None, qrels is not None, background is not None, tuple(fields)
     )

@@ -14,6 +14,7 @@ from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, Tally, make_filter, make_reformulator, reformulate
 from askew.app.search.retrieve import index_documents, queries_of
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.publish.files import refuse_no_parent
 
 Own = Mapping[str, Mapping[str, Any]]
@@ -29,6 +30,7 @@ def candidates_of(
     index: Path | None = None,
     depth: int = 10,
     progress: Callable[[int, int], None] | None = None,
+    groups: Groups | None = None,
 ) -> tuple[pl.DataFrame, list[Tally]]:
     """Candidates of every query. ``settings`` are those of each method and filter by its name."""
     if docs is not None and index is not None:
@@ -36,8 +38,8 @@ def candidates_of(
     unknown = [name for name in settings if name not in {*methods, *filters}]
     if unknown:
         raise ConfigError(f"--set {unknown[0]}...: no method or filter of this command is called {unknown[0]!r}")
-    made = [make_reformulator({"method": name, **settings.get(name, {})}) for name in methods]
-    kept = [make_filter({"filter": name, **settings.get(name, {})}) for name in filters]
+    made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
+    kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
     table = queries_of(queries)
     with ExitStack() as stack:
         if docs is not None and any(method.reads for method in made):

@@ -11,6 +11,9 @@ import numpy as np
 import polars as pl
 
 from askew.app.search.retrieve import queries_of
+from askew.classifiers.lexical import LABEL
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.plugins.methods import ClassifierPlugin
 from askew.plugins.registry import from_spec
 
@@ -27,15 +30,22 @@ class Classification:
     judged: int
 
 
-def make_classifier(spec: Mapping[str, Any]) -> ClassifierPlugin:
-    """A classifier from ``{"classifier": name, setting: value, ...}``."""
-    made: ClassifierPlugin = from_spec("classifier", spec)
+def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> ClassifierPlugin:
+    """A classifier from ``{"classifier": name, setting: value, ...}``, of these groups."""
+    made: ClassifierPlugin = from_spec("classifier", spec, groups=groups)
+    if groups is not None and (other := set(made.labels) - {LABEL, *groups.names}):
+        raise ConfigError(
+            f"the classifier {made.name!r} knows the group {sorted(other)[0]!r}, and the groups are "
+            f"{', '.join(groups.names)}: choose a classifier of these groups"
+        )
     return made
 
 
-def classify_queries(source: str, classifier: str, settings: Mapping[str, Any]) -> Classification:
+def classify_queries(
+    source: str, classifier: str, settings: Mapping[str, Any], groups: Groups | None = None
+) -> Classification:
     """Label every query of a file or collection, and compare with the labels that the file has."""
-    made = make_classifier({"classifier": classifier, **settings})
+    made = make_classifier({"classifier": classifier, **settings}, groups)
     queries = queries_of(source)
     found = made.classify(queries["text"].to_pylist())
     chosen = [name or ABSTAINS for name in found.names()]

@@ -16,6 +16,7 @@ from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import SCHEMA, FirstPass, Tally, make_filter, make_reformulator, reformulate
 from askew.app.search.retrieve import index_documents, queries_of, run_lines
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
 from askew.corpora.collection import Collection
 from askew.corpora.memory import queries_in_memory
 from askew.corpora.runs import Run
@@ -85,14 +86,24 @@ class Ranker:
 class Reformulator:
     """A reformulator by name: ``Reformulator("reduce").reformulate(queries)``.
 
-    ``settings`` are those of the method (``askew show reformulator NAME``), ``filters`` those that candidates must
-    pass. After a call, ``tally`` says how many candidates were made, kept and rejected, by reason.
+    ``groups`` are for methods that count groups. ``settings`` are those of the method (``askew show reformulator
+    NAME``), ``filters`` those that candidates must pass. After a call, ``tally`` says how many candidates were made,
+    kept and rejected, by reason.
     """
 
-    def __init__(self, name: str, *, filters: Sequence[str] = ("rules",), depth: int = 10, **settings: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        groups: GroupsLike | None = None,
+        filters: Sequence[str] = ("rules",),
+        depth: int = 10,
+        **settings: Any,
+    ) -> None:
+        counted = None if groups is None else Groups.of(groups)
         self.name, self.depth = name, depth
-        self._method = make_reformulator({"method": name, **settings})
-        self._filters = [make_filter({"filter": one}) for one in filters]
+        self._method = make_reformulator({"method": name, **settings}, counted)
+        self._filters = [make_filter({"filter": one}, counted) for one in filters]
         self.tally: Tally | None = None
 
     def reformulate(self, queries: object, ranker: Ranker | None = None) -> pl.DataFrame:

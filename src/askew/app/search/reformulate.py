@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.core.ranking import Hits
 from askew.plugins.kinds import RankerPlugin
 from askew.plugins.methods import Candidates, FilterPlugin, Passage, QueryBatch, ReformulatorPlugin
@@ -99,15 +100,15 @@ class FirstPass:
             yield Passage(self._ranker.doc_ids[doc].as_py(), self._texts[doc], float(hits.scores[at]))
 
 
-def make_reformulator(spec: Mapping[str, Any]) -> ReformulatorPlugin:
-    """A reformulator from ``{"method": name, setting: value, ...}``."""
-    made: ReformulatorPlugin = from_spec("reformulator", spec, "method")
+def make_reformulator(spec: Mapping[str, Any], groups: Groups | None = None) -> ReformulatorPlugin:
+    """A reformulator from ``{"method": name, setting: value, ...}``; one that counts groups counts these."""
+    made: ReformulatorPlugin = from_spec("reformulator", spec, "method", groups)
     return made
 
 
-def make_filter(spec: Mapping[str, Any]) -> FilterPlugin:
-    """A filter from ``{"filter": name, setting: value, ...}``."""
-    made: FilterPlugin = from_spec("filter", spec)
+def make_filter(spec: Mapping[str, Any], groups: Groups | None = None) -> FilterPlugin:
+    """A filter from ``{"filter": name, setting: value, ...}``; one that counts groups counts these."""
+    made: FilterPlugin = from_spec("filter", spec, groups=groups)
     return made
 
 
