@@ -139,7 +139,7 @@ def test_counting_agrees_with_the_mentions_of_documents(batch):
     assert TermCounter(lexicon).count(batch).tolist() == [vocabulary.count(word(text)) for text in batch]
 
 
-@pytest.mark.parametrize("settings", [{"ties": "female"}, {"abstain_below": 1.5}, {"lexicon": "gendr"}])
+@pytest.mark.parametrize("settings", [{"ties": "female"}, {"abstain_below": 1.5}, {"groups": "gendr"}])
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ConfigError, match=r"expected|did you mean"):
         LexicalClassifier(**settings)

@@ -289,9 +289,9 @@ def test_an_option_that_a_measure_needs_is_asked_for_with_the_same_exit_code(ask
         ("--measures 'ARaB(sing=abs)@10'", ["unknown parameter 'sing'", "did you mean 'sign'"]),
         ("--measures 'ARaB(tx)@10'", ["kind must be one of tc, tf, bool", "'tx'"]),
         ("--measures 'ARaB(groups=male-femal)@10'", ["unknown group", "did you mean 'female'"]),
-        ("--missing later", ["missing must be one of", "'later'"]),
-        ("--unjudged later", ["unjudged must be one of", "'later'"]),
-        ("--order rank", ["order must be one of score, file", "'rank'"]),
+        ("--missing later", ["--missing: expected one of error, zero", "'later'"]),
+        ("--unjudged later", ["--unjudged: expected one of", "'later'"]),
+        ("--order rank", ["--order: expected one of score, file", "'rank'"]),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known(askew, options, words):

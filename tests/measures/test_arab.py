@@ -71,16 +71,16 @@ def test_a_lexicon_of_other_groups_is_measured_in_the_same_way(tmp_path):
     path = tmp_path / "age.csv"
     path.write_text("term,group\nyoung,young\nteenager,young\nold,old\n")
     docs = {"a": "young and old and young", "b": "an old house"}
-    assert score("RaB(tc, groups=old-young)@2", docs=docs, ranking=("a", "b"), lexicon=str(path)) == 0.0
-    assert score("RaB(tc, groups=old-young)@1", docs=docs, ranking=("a", "b"), lexicon=str(path)) == -1.0
+    assert score("RaB(tc, groups=old-young)@2", docs=docs, ranking=("a", "b"), groups=str(path)) == 0.0
+    assert score("RaB(tc, groups=old-young)@1", docs=docs, ranking=("a", "b"), groups=str(path)) == -1.0
 
 
 def test_three_groups_need_to_be_told_which_two(tmp_path):
     path = tmp_path / "three.csv"
     path.write_text("red,a\ngreen,b\nblue,c\n")
     with pytest.raises(ConfigError, match="say which two to compare"):
-        score("ARaB@2", lexicon=str(path))
-    assert score("RaB(tc, groups=c-a)@1", docs={"d": "blue blue red"}, ranking=("d",), lexicon=str(path)) == 1.0
+        score("ARaB@2", groups=str(path))
+    assert score("RaB(tc, groups=c-a)@1", docs={"d": "blue blue red"}, ranking=("d",), groups=str(path)) == 1.0
 
 
 def test_unknown_group_names_the_groups_there_are():

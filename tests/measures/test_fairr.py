@@ -73,7 +73,7 @@ def test_without_a_background_the_run_itself_is_the_background_and_the_signature
 
 
 def test_asking_for_a_background_run_without_giving_one_is_an_error():
-    with pytest.raises(ConfigError, match="--background"):
+    with pytest.raises(ConfigError, match="background="):
         score("NFaiRR(background=run)@10", ("all",))
 
 

@@ -78,7 +78,7 @@ class TestRekabsaz2020:
         words = write(tmp_path / "both.csv", "pat,m\nhe,m\npat,f\nshe,f\n")
         docs = "1\tpat pat he\n"
         args = (tmp_path, "rekabsaz2020", lines("7", 1), docs)
-        _, run = score(*args, ["ARaB(tc)@5", "FaiRR@1"], lexicon=str(words))
+        _, run = score(*args, ["ARaB(tc)@5", "FaiRR@1"], groups=str(words))
         assert run["per_query"]["7"]["ARaB(tc)@5"] == 1 - 2
         assert run["per_query"]["7"]["FaiRR@1"] == pytest.approx(1 - abs(2 - 3) / 5)
 

@@ -39,7 +39,7 @@ def test_a_liwc_dictionary_with_prefixes_is_used_as_it_is(tmp_path):
     path = tmp_path / "liwc.dic"
     path.write_text("%\n1\tfemale\n2\tmale\n3\tother\n%\nmother*\t1\nhe\t2\ndog\t3\n")
     docs = {"x": "motherhood and mothers he dog"}
-    assert score("LIWC(scale=1)@1", ("x",), docs, lexicon=str(path)) == pytest.approx(abs(1 - 2) / 5)
+    assert score("LIWC(scale=1)@1", ("x",), docs, groups=str(path)) == pytest.approx(abs(1 - 2) / 5)
 
 
 def test_a_query_without_known_documents_is_left_out_or_zero():

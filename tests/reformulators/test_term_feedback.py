@@ -276,7 +276,7 @@ def test_terms_that_could_never_be_found_are_refused():
 
 def test_which_group_is_named_makes_no_difference_to_the_lean():
     for groups in ("male-female", "female-male"):
-        assert Leaning("gender", groups=groups).lean("he he she") == pytest.approx(1 / 3)
+        assert Leaning(Groups.of(f"gender:{groups}")).lean("he he she") == pytest.approx(1 / 3)
 
 
 TRICKY = Lexicon(
@@ -291,7 +291,7 @@ tokens = st.sampled_from(
 @given(st.lists(tokens, max_size=12).map(" ".join), st.sampled_from(["word", "blank", "seyedsalehi"]))
 def test_mentions_are_counted_as_measures_count_them(text, tokenizer):
     expected = MentionCounter(TRICKY, tokenizer).count(pa.array([text])).counts[0].tolist()
-    assert Leaning(TRICKY, tokenizer).counts(text) == expected
+    assert Leaning(Groups(TRICKY, tokens=tokenizer)).counts(text) == expected
 
 
 # Feedback that leans less

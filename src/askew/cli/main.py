@@ -33,6 +33,7 @@ from askew.cli import (
     verify,
 )
 from askew.cli.full_disk import describe, is_full
+from askew.cli.naming import as_options, know_command
 from askew.cli.render import say
 from askew.core.address import Address, without_secrets
 from askew.core.errors import AskewError, DataError
@@ -136,7 +137,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     try:
         return _unless_full(arguments)
     except AskewError as error:
-        say(f"askew: {error}", err=True)
+        say(f"askew: {as_options(str(error))}", err=True)
         return error.exit_code
     except _CannotRead as error:
         return _refuse(error)
@@ -191,6 +192,7 @@ def _is_utf8(word: str) -> bool:
 def _invoke(arguments: list[str]) -> int:
     """Typer's own main would answer Ctrl-C and a closed pipe in its own way; here both come through as they are."""
     command = typer.main.get_command(app)
+    know_command(command, arguments)
     code = 0
     try:
         with command.make_context("askew", list(arguments)) as context:

@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from askew.cli.naming import as_options
 from askew.core.address import without_secrets
 
 # Controls, line and paragraph separators, what turns the direction of writing, and halves of characters.
@@ -50,7 +51,7 @@ def say_json(value: Any) -> None:
 def note(messages: Sequence[str]) -> None:
     """Things worth knowing, on stderr."""
     for message in messages:
-        say(f"note: {message}", err=True)
+        say(f"note: {as_options(message)}", err=True)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -117,7 +117,7 @@ def _read_file(
     if form == "jsonl":
         return _read_jsonl(path, fields, meter, titled)
     if fields:
-        raise ConfigError(f"documents {path}: a TSV file has no named fields; --fields is for JSON Lines and Parquet")
+        raise ConfigError(f"documents {path}: a TSV file has no named fields; fields= is for JSON Lines and Parquet")
     return _read_published(path, meter) if published else _read_tsv(path, meter)
 
 

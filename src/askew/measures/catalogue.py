@@ -142,7 +142,7 @@ class Catalogue:
         """Each measure with all its parameters."""
         asked = [self._complete(text) for text in texts]
         if not asked:
-            raise ConfigError("no measure was asked for: give some with --measures, for instance 'RR@10 ARaB(tf)@10'")
+            raise ConfigError("no measure was asked for: give some with measures=, for instance 'RR@10 ARaB(tf)@10'")
         return asked
 
     def _complete(self, text: str) -> MeasureRequest:

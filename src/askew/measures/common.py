@@ -115,7 +115,7 @@ def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known:
     raise DataError(
         f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is document "
         f"{doc!r} at rank {rank} of query {rankings.query_ids[row].as_py()!r}; "
-        "give the missing documents, or say what to do with --missing zero, drop or skip"
+        "give the missing documents, or say what to do with missing= zero, drop or skip"
     )
 
 

@@ -75,7 +75,7 @@ class Effectiveness:
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query that the parameters leave out."""
         if inputs.judgements is None:
-            raise ConfigError(f"{self.name} needs judgements: give them with --qrels")
+            raise ConfigError(f"{self.name} needs judgements: give them with qrels=")
         rankings = inputs.ranked(text(measure, "order"))
         if text(measure, "unjudged") == "error":
             _refuse_unjudged(inputs, rankings, inputs.judgements)
@@ -114,7 +114,7 @@ def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judgements) -> 
         query = rankings.query_ids[int(without[0])].as_py()
         raise DataError(
             f"{inputs.run_name}: {len(without)} of {len(rankings)} queries have no judgement, the first is {query!r}; "
-            "leave them out with --unjudged absent, or count them as zero with --unjudged zero"
+            "leave them out with unjudged='absent', or count them as zero with unjudged='zero'"
         )
 
 

@@ -144,7 +144,7 @@ class _NFaiRR(_FaiRR):
     parameters = {
         **_NEUTRALITY,
         "background": Parameter(
-            "run", "the run of --background, or each run itself; self where none is given", ("run", "self")
+            "run", "the background run, or each run itself; self where none is given", ("run", "self")
         ),
         "depth": Parameter(
             200, "how many documents of each background query count", number="whole", least=1, most=LARGEST
@@ -186,9 +186,7 @@ class _NFaiRR(_FaiRR):
             return _best(own, neutral, measure.cutoff)
         background = inputs.background_ranked(text(measure, "order"))
         if background is None:
-            raise ConfigError(
-                "NFaiRR needs a background run: give --background RUN, or ask for NFaiRR(background=self)"
-            )
+            raise ConfigError("NFaiRR needs a background run: give background=, or ask for NFaiRR(background=self)")
         background = background.cut(int(number(measure, "depth")))
         rows = _rows_of(background, ranked)
         if (rows < 0).any() and text(measure, "unmatched") == "error":

@@ -156,7 +156,7 @@ class StoredTexts:
     def __init__(self, folder: Path | str, documents: int) -> None:
         self._path = path = Path(folder) / TEXTS
         if not path.exists():
-            raise DataError(f"index {folder}: the texts were not kept; index again without --no-texts")
+            raise DataError(f"index {folder}: the texts were not kept; index again with the texts")
         known = _known_texts(path)
         if not is_lazy(known):
             check_file(path, known)

@@ -110,7 +110,7 @@ def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> R
         target = sections.setdefault(name, []) if name in _LISTS else sections.get(name)
         if isinstance(target, list):
             if not number.isdigit() or int(number) > len(target):
-                raise ConfigError(f"--set {owner}: {name} is a list of {len(target)}; say which, as in {name}.0")
+                raise ConfigError(f"settings= {owner}: {name} is a list of {len(target)}; say which, as in {name}.0")
             if int(number) == len(target):
                 target.append({})
             target = target[int(number)]

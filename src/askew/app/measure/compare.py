@@ -160,11 +160,11 @@ def compare(
 
 def _check_settings(test: str, seed: int, unpaired: str) -> None:
     if test not in TESTS:
-        raise ConfigError(f"--test: test must be {' or '.join(TESTS)}, found {test!r}")
+        raise ConfigError(f"test=: expected {' or '.join(TESTS)}, found {test!r}")
     if seed < 0:
-        raise ConfigError(f"--seed: the seed must be 0 or a positive whole number, found {seed}")
+        raise ConfigError(f"seed=: expected 0 or a positive whole number, found {seed}")
     if unpaired not in ("error", "drop"):
-        raise ConfigError(f"--unpaired: unpaired must be error or drop, found {unpaired!r}")
+        raise ConfigError(f"unpaired=: expected error or drop, found {unpaired!r}")
 
 
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
@@ -194,7 +194,7 @@ def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[st
         only = _first_alone(a, b)
         message = f"{alone} queries are in one run only, such as {only!r}"
         if unpaired == "error":
-            raise DataError(f"{message}; compare what both have with --unpaired drop")
+            raise DataError(f"{message}; compare what both have with unpaired='drop'")
         notes.append(f"{message}; left out")
     rows = np.array(shared)
     return rows[:, 0], rows[:, 1], notes
@@ -215,7 +215,7 @@ def _refuse_meaningless(margin: Margin) -> None:
     values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
     for value in values:
         if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"--margin: margin is the largest loss that would not matter, above 0; found {value!r}")
+            raise ConfigError(f"margin=: this is the largest loss that would not matter, above 0; found {value!r}")
 
 
 @dataclass(frozen=True)
@@ -236,22 +236,22 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in bounded:
             raise ConfigError(
-                f"--margin: margin names the measure {text!r}, which is not among those compared: {', '.join(bounded)}"
+                f"margin=: it names the measure {text!r}, which is not among those compared: {', '.join(bounded)}"
             )
         if not bounded[text].finite:
             raise ConfigError(
-                f"--margin: {text} has no bounds, so no sample can rule out a loss of its mean; leave it out, or "
+                f"margin=: {text} has no bounds, so no sample can rule out a loss of its mean; leave it out, or "
                 "compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)
         if limit is not None and limit >= bounded[one.text].most:
             raise ConfigError(
-                f"--margin: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} says "
+                f"margin=: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} says "
                 "nothing; give a smaller one"
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "--margin: a margin without a measure is for bounded measures of effectiveness, and none is compared; "
-            "for another bounded measure name it, such as --margin 'FaiRR@10=0.05'"
+            "margin=: a margin without a measure is for bounded measures of effectiveness, and none is compared; "
+            "for another bounded measure name it, as in 'FaiRR@10=0.05'"
         )

@@ -47,7 +47,7 @@ def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
         match = _CONDITION.fullmatch(text.strip())
         if match is None or float(match["amount"]) <= 0:
             raise ConfigError(
-                f"--fail-if: expected 'MEASURE loses AMOUNT' or 'MEASURE may lose AMOUNT' with an amount above 0, "
+                f"fail_if=: expected 'MEASURE loses AMOUNT' or 'MEASURE may lose AMOUNT' with an amount above 0, "
                 f"such as 'nDCG@10 loses 0.01'; found {text!r}"
             )
         verb = LOSES if match["verb"] == LOSES else MAY_LOSE
@@ -63,17 +63,17 @@ def with_margins(
     for one in conditions:
         if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
             raise ConfigError(
-                f"--fail-if: {one.measure} may lose {wanted[one.measure]:g} and {one.amount:g}: give the smaller one"
+                f"fail_if=: {one.measure} may lose {wanted[one.measure]:g} and {one.amount:g}: give the smaller one"
             )
     if not wanted:
         return margin
     if margin is not None and not isinstance(margin, Mapping):
         raise ConfigError(
-            "--fail-if: 'may lose' sets the margin of its measure; give --margin by measure, such as 'RR@10=0.01'"
+            "fail_if=: 'may lose' sets the margin of its measure; give margin= by measure, such as 'RR@10=0.01'"
         )
     for measure, amount in wanted.items():
         if margin is not None and margin.get(measure, amount) != amount:
-            raise ConfigError(f"--fail-if: {measure} may lose {amount:g}, but --margin says {margin[measure]:g}")
+            raise ConfigError(f"fail_if=: {measure} may lose {amount:g}, but margin= says {margin[measure]:g}")
     return {**(margin or {}), **wanted}
 
 
@@ -81,4 +81,4 @@ def check_measures(conditions: Sequence[Condition], measures: Sequence[str]) -> 
     """A condition on a measure that is not compared would never fail."""
     for one in conditions:
         if one.measure not in measures:
-            raise ConfigError(f"--fail-if: {one.measure!r} is not among the measures compared: {', '.join(measures)}")
+            raise ConfigError(f"fail_if=: {one.measure!r} is not among the measures compared: {', '.join(measures)}")

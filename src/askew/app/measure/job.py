@@ -26,7 +26,7 @@ from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
 from askew.measures.common import documents_read, known_to
 from askew.plugins.kinds import DocMentions, Inputs
 
-_NOTHING = "nothing to measure with: give --docs for measures of lean, --qrels for effectiveness"
+_NOTHING = "nothing to measure with: give docs= for measures of lean, qrels= for effectiveness"
 
 
 class MeasureJob:
@@ -71,18 +71,18 @@ class MeasureJob:
     def _lacks(self, one: MeasureRequest) -> str:
         """What is not there that a measure needs, and how to give it; empty where all is there."""
         if "judgements" in one.family.reads and not self._given["qrels"]:
-            return "needs judgements: give them with --qrels"
+            return "needs judgements: give them with qrels="
         if "mentions" in one.family.reads and not self._given["docs"]:
-            return "needs the texts: give the documents with --docs"
+            return "needs the texts: give the documents with docs="
         if one.measure.param("background") == "run" and not self._given["background"]:
-            return f"needs a background run: give --background RUN, or ask for {one.family.name}(background=self)"
+            return f"needs a background run: give background=, or ask for {one.family.name}(background=self)"
         return ""
 
     def _only_possible(self, asked: list[MeasureRequest], lacks: Mapping[str, str]) -> list[MeasureRequest]:
         """Of the measures nobody named, those whose input is there; the rest is told."""
         left = [one.text for one in asked if lacks[one.text]]
         if left:
-            self.notes.append(f"left out for want of --qrels, --docs or --background: {', '.join(left)}")
+            self.notes.append(f"left out for want of qrels=, docs= or background=: {', '.join(left)}")
         possible = [one for one in asked if not lacks[one.text]]
         if not possible:
             raise ConfigError(_NOTHING)
@@ -208,7 +208,7 @@ class MeasureJob:
         left, judged = int(np.isnan(values).sum()), given.judgements
         if left == len(values):
             bare = 0 if judged is None else without_relevant(asked, judged)
-            why = "" if not bare else f"; {bare} have no relevant document (--no-relevant zero counts them as 0)"
+            why = "" if not bare else f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)"
             raise DataError(f"{name}: {asked.text} is not defined for any of the {left} queries{why}")
         left -= 0 if judged is None else left_out_by_judgements(asked, judged, answered)
         if left > 0:
@@ -236,7 +236,7 @@ def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -
 def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
     if queries is None:
         if label is not None:
-            raise ConfigError("--label chooses among the labels of a queries file: give one with --queries")
+            raise ConfigError("label= chooses among the labels of a file of queries: give one with queries=")
         return None
     if not isinstance(queries, str | Path):
         return list(queries)

@@ -98,8 +98,7 @@ def _check_options(options: Mapping[str, str]) -> None:
     """An option is wrong also where no measure asks for it."""
     for key, allowed in _ALLOWED.items():
         if key in options and options[key] not in allowed:
-            option = f"--{key.replace('_', '-')}"
-            raise ConfigError(f"{option}: {key} must be one of {', '.join(allowed)}; found {options[key]!r}")
+            raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {options[key]!r}")
     if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
         raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
 

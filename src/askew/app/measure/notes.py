@@ -17,7 +17,7 @@ def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | No
     how = f"ask for {fixed[0].family.name}(background=run) and give" if fixed else "give"
     return [
         f"{_texts(own)}: each run is measured against the documents it retrieved itself; "
-        f"{how} --background RUN to measure all against the same"
+        f"{how} background= to measure all against the same"
     ]
 
 
@@ -37,7 +37,7 @@ def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
             name = lexicon.partition("@")[0]
             notes.append(
                 f"{texts}: the open lexicon {name} stands in, it is not LIWC; "
-                "give the LIWC dictionary, a .dic file, with --lexicon"
+                "give the LIWC dictionary, a .dic file, with lexicon="
             )
     return notes
 

@@ -18,8 +18,8 @@ def unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequ
         return []
     what = f"{name}: no document for {len(unanswered)} of {judged} judged queries, such as {unanswered[0]!r}"
     if "zero" in ways:
-        return [f"{what}: their effectiveness is 0 and their lean is missing (--unanswered absent: left out)"]
-    return [f"{what}: left out (--unanswered zero: their effectiveness is 0)"]
+        return [f"{what}: their effectiveness is 0 and their lean is missing (unanswered='absent': left out)"]
+    return [f"{what}: left out (unanswered='zero': their effectiveness is 0)"]
 
 
 def without_relevant(asked: MeasureRequest, judged: Judgements) -> int:
@@ -55,7 +55,7 @@ def judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgemen
             other = "zero: counted as 0" if way == "absent" else "absent: left out"
             notes.append(
                 f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document and {told} "
-                f"{', '.join(texts)} (--no-relevant {other})"
+                f"{', '.join(texts)} (no_relevant='{other}')"
             )
     unjudged = int((~judged.judged).sum())
     if unjudged:

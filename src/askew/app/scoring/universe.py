@@ -167,5 +167,5 @@ def note_on_ranks(run: Run) -> str | None:
         return None
     return (
         f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
-        "ordered by score, as trec_eval does (--order file keeps the order of the lines)"
+        "ordered by score, as trec_eval does (order='file' keeps the order of the lines)"
     )

@@ -34,10 +34,10 @@ def candidates_of(
 ) -> tuple[pl.DataFrame, list[Tally]]:
     """Candidates of every query. ``settings`` are those of each method and filter by its name."""
     if docs is not None and index is not None:
-        raise ConfigError("--docs and --index exclude each other: give one of them")
+        raise ConfigError("docs= and index= exclude each other: give one of them")
     unknown = [name for name in settings if name not in {*methods, *filters}]
     if unknown:
-        raise ConfigError(f"--set {unknown[0]}...: no method or filter of this command is called {unknown[0]!r}")
+        raise ConfigError(f"settings=: no method or filter of this command is called {unknown[0]!r}")
     made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
     kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
     table = queries_of(queries)
@@ -53,7 +53,7 @@ def check_place(out: Path) -> None:
     """Whether a table can be written there; asked before the work, so that none is done in vain."""
     refuse_no_parent(out)
     if out.suffix not in _ENDINGS:
-        raise ConfigError(f"--out {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
+        raise ConfigError(f"out= {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
 
 
 def write_candidates(table: pl.DataFrame, out: Path) -> None:

@@ -64,21 +64,21 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
     own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
     given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
     if not given:
-        raise ConfigError("a ranker needs something to search: give --index, or --run")
+        raise ConfigError("a ranker needs something to search: give index=, or run=")
     name = ranker or ("fusion" if len(given) > 1 else given[0]["ranker"])
     if name == "fusion":
         return {"ranker": name, "rankers": given, **settings}
     if name == "crossencoder":
         if not own:
-            raise ConfigError("crossencoder reads the texts of documents: give --index, an index that kept them")
+            raise ConfigError("crossencoder reads the texts of documents: give index=, an index that kept them")
         return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
     if name == "replay":
-        return {**_only(given[len(own) :], name, "--run"), **settings}
+        return {**_only(given[len(own) :], name, "run="), **settings}
     if name == "lateinteraction" and len(given) == 2:
         mine = [one for one in own if one["ranker"] == name]
         first = [one for one in given if one not in mine]
-        return {"ranker": name, **_only(mine, name, "--index"), "first": _only(first, name, "first ranker"), **settings}
-    return {**_only(own if len(own) == len(given) else [], name, "--index"), "ranker": name, **settings}
+        return {"ranker": name, **_only(mine, name, "index="), "first": _only(first, name, "first ranker"), **settings}
+    return {**_only(own if len(own) == len(given) else [], name, "index="), "ranker": name, **settings}
 
 
 def _only(found: Sequence[Spec], name: str, what: str) -> Spec:

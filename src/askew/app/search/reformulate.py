@@ -123,7 +123,7 @@ def reformulate(
     for method in methods:
         if method.reads and first_pass is None:
             raise ConfigError(
-                f"the reformulator {method.method!r} reads {' and '.join(sorted(method.reads))}: give --docs or --index"
+                f"the reformulator {method.method!r} reads {' and '.join(sorted(method.reads))}: give docs= or index="
             )
     tallies = [Tally(method.method) for method in methods]
     parts = []
