@@ -26,7 +26,7 @@ from typing import Any
 
 from askew.core.lexicon import load_lexicon, shipped_lexicons
 from askew.core.text import word
-from askew.mentions.vocabulary import Vocabulary, build_vocabulary
+from askew.mentions.vocabulary import GroupVocabulary, build_vocabulary
 
 SHEETS = Path(__file__).parent / "lexicon_precision"
 COLLECTIONS = ("msmarco_dl1920", "boolq", "squad_part", "gap", "fairytaleqa")
@@ -67,7 +67,7 @@ def spans(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def mentions_in(vocabulary: Vocabulary, collection: str, doc_id: str, text: str) -> Iterator[Mention]:
+def mentions_in(vocabulary: GroupVocabulary, collection: str, doc_id: str, text: str) -> Iterator[Mention]:
     """Every mention by the matching rule of ``askew.mentions``, at most ``PER_DOCUMENT`` of each word."""
     places = spans(text)
     tokens = [token for token, _, _ in places]
