@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from askew.core.version import __version__
 
 if TYPE_CHECKING:
+    from askew.app.build.facade import Pairs, build
     from askew.app.measure.compare import CompareReport, compare
     from askew.app.measure.measure import MeasureReport, measure
     from askew.app.search.facade import Ranker, Reformulator
@@ -62,6 +63,7 @@ _PLACES = {
         "AP", "ARaB", "Bpref", "ERR", "FaiRR", "Judged", "LexiconShare", "NFaiRR", "P", "R", "RBP", "RR", "RaB",
         "Rprec", "Success", "nDCG",
     ),
+    "askew.app.build.facade": ("Pairs", "build"),
     "askew.app.measure.compare": ("CompareReport", "compare"),
     "askew.app.measure.measure": ("MeasureReport", "measure"),
     "askew.app.search.facade": ("Ranker", "Reformulator"),
@@ -91,6 +93,7 @@ __all__ = [
     "MissingExtra",
     "NFaiRR",
     "P",
+    "Pairs",
     "R",
     "RaB",
     "Ranker",
@@ -102,6 +105,7 @@ __all__ = [
     "Success",
     "UnknownName",
     "__version__",
+    "build",
     "compare",
     "measure",
     "nDCG",

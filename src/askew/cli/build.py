@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from askew.cli import options as o
 from askew.core.address import Address
-from askew.core.errors import ConfigError, UnknownName
+
+if TYPE_CHECKING:
+    from askew.app.build.facade import Pairs
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
 Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
@@ -25,21 +25,20 @@ RayAddress = Annotated[str | None, typer.Option(help="The Ray cluster; without i
 
 
 def plan_command(
-    recipe: RecipeName, settings: o.OwnSettings = None, until: Until = None, store: o.StorePath = o.DEFAULT_STORE,
-    as_json: o.AsJson = False,
+    recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the steps of a recipe, what each reads, its key, and what is finished already. Nothing is run."""
-    from askew.app.build.recipe import prepare, read_recipe, with_settings
+    from askew.app.build.facade import plan
     from askew.cli.render import note, print_rows, say_json
-    from askew.engine.store import Store
+    from askew.core.groups import Groups
 
-    held = Store(store)
-    build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
+    counted = Groups.resolve(groups, lexicon)
+    build, held = plan(recipe, groups=counted, settings=o.settings_by_owner(settings), store=store, until=until)
     note(build.notes)
-    plan = build.plan
     rows = []
-    for step in plan.steps:
-        key = plan.keys()[step.name]
+    for step in build.plan.steps:
+        key = build.plan.keys()[step.name]
         done = held.finished(step.name, key)
         rows.append({"step": step.name, "stage": step.stage.name, "reads": step.reads, "key": key,
                      "done": f"{done.rows_out:,} rows" if done else "-"})  # fmt: skip
@@ -50,67 +49,45 @@ def plan_command(
     print_rows("step", [row["step"] for row in rows], columns)
 
 
+def built(
+    recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str, **more: Any
+) -> Pairs:
+    """What ``askew.build`` gives for the options of a command, with its notes and progress shown."""
+    from askew.app.build.facade import build
+    from askew.cli.render import Waiting, note
+    from askew.core.groups import Groups
+
+    counted = Groups.resolve(groups, lexicon)
+    with Waiting("running") as progress:
+        pairs = build(
+            recipe, groups=counted, settings=o.settings_by_owner(settings), store=store,
+            progress=lambda step, rows: progress(rows, 0, step), **more,
+        )  # fmt: skip
+    note(pairs.notes)
+    return pairs
+
+
 def run_command(
-    recipe: RecipeName, settings: o.OwnSettings = None, until: Until = None, store: o.StorePath = o.DEFAULT_STORE,
-    engine: Engine = "local", workers: WorkerCount = None, address: RayAddress = None,
-    as_json: o.AsJson = False,
+    recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = "local", workers: WorkerCount = None,
+    address: RayAddress = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
-    from askew.app.build.recipe import prepare, read_recipe, with_settings
-    from askew.app.build.summary import summary_of
-    from askew.cli.render import Waiting, note, say_json
-    from askew.engine.store import Store
+    from askew.cli.render import say_json
 
-    check_engine(engine, workers, address)
-    held = Store(store)
-    build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held, until)
-    note(build.notes)
-    with executor_of(engine, workers, address) as executor, Waiting("running") as progress:
-        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0, step), executor=executor)
-    rows = [row_of(name, outcome) for name, outcome in outcomes.items()]
-    table = summary_of(held, outcomes, build.select, build.evaluate)
+    pairs = built(
+        recipe, settings, groups, lexicon, store, until=until, engine=engine, workers=workers, address=address
+    )
+    table = pairs.summary
     if as_json:
-        say_json({"store": str(Address(store)), "steps": rows, "summary": [] if table is None else table.to_dicts()})
+        summary = [] if table is None else table.to_dicts()
+        say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary})
         return
-    show_steps(rows)
+    show_steps(pairs.steps)
     if table is not None:
         show_summary(table.to_dicts())
-    last = next((row for row in rows if row["step"] == "pairs"), rows[-1])
-    typer.echo(f"in {held.where(last['step'], last['key'])}")
-
-
-@contextlib.contextmanager
-def executor_of(engine: str, workers: int | None, address: str | None) -> Iterator[Any]:
-    """Who runs the shards of steps; None is this process."""
-    if engine == "ray":
-        from askew.engine.ray_actors import RayExecutor
-
-        with RayExecutor(address, workers) as executor:
-            yield executor
-    elif workers is not None and workers > 1:
-        from askew.engine.workers import Workers
-
-        with Workers(workers) as executor:
-            yield executor
-    else:
-        yield None
-
-
-def check_engine(engine: str, workers: int | None, address: str | None) -> None:
-    """Refuse what cannot run, before anything is read."""
-    if engine not in ("local", "ray"):
-        raise UnknownName("engine", engine, ("local", "ray"))
-    if engine == "local" and address is not None:
-        raise ConfigError("--address is for --engine ray")
-    if workers is not None and workers < 1:
-        raise ConfigError(f"--workers: expected 1 or more, found {workers}")
-
-
-def row_of(name: str, outcome: Any) -> dict[str, Any]:
-    """What a step came to."""
-    manifest = outcome.manifest
-    return {"step": name, "key": manifest.key, "in": manifest.rows_in, "out": manifest.rows_out,
-            "dropped": manifest.dropped, "ran": outcome.ran, "restarts": outcome.restarts}  # fmt: skip
+    last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
+    typer.echo(f"in {pairs.store.where(last['step'], last['key'])}")
 
 
 def show_steps(rows: list[dict[str, Any]]) -> None:
@@ -159,20 +136,15 @@ def _percent(row: dict[str, Any]) -> str:
 
 def publish_command(
     recipe: RecipeName, out: Annotated[Path, typer.Option(help="The new folder to write the dataset to.")],
-    settings: o.OwnSettings = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+    settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
-    from askew.app.build.recipe import prepare, read_recipe, with_settings
-    from askew.app.build.release import release
-    from askew.cli.render import Waiting, note, safe, say, say_json
-    from askew.engine.store import Store
+    from askew.cli.render import Waiting, safe, say, say_json
 
-    held = Store(store)
-    build = prepare(with_settings(read_recipe(recipe), o.settings_by_owner(settings)), held)
-    note(build.notes)
-    with Waiting("running") as progress:
-        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
-        done = release(build, held, outcomes, out)
+    pairs = built(recipe, settings, groups, lexicon, store)
+    with Waiting("writing"):
+        done = pairs.publish(out)
     if as_json:
         say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets})
         return

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from askew.cli import options as o
 from askew.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from askew.app.build.facade import Pairs
 
 DEFAULT_OUT = Path("askew-demo")
 
@@ -23,13 +26,9 @@ def command(
     as_json: o.AsJson = False,
 ) -> None:
     """Run the recipe demo: reformulate the embedded queries, measure, choose, publish. Nothing to download."""
-    from askew.app.build.recipe import prepare, read_recipe
-    from askew.app.build.report import report_of
-    from askew.app.build.summary import summary_of
     from askew.cli import build as cli
     from askew.cli.render import Waiting, say, say_json
     from askew.corpora.demo import demo_files
-    from askew.engine.store import Store
     from askew.publish.page.writing import check_out
 
     files = demo_files()
@@ -37,23 +36,19 @@ def command(
         _copy(files.docs.parent, copy)
         return
     check_out(out / "report")
-    held = Store(out / "store")
-    build = prepare(read_recipe("demo"), held)
-    with Waiting("running") as progress:
-        outcomes = build.plan.run(held, progress=lambda step, rows: progress(rows, 0))
-        dataset = _dataset(build, held, outcomes, out / "dataset")
-        report = report_of(build, held, outcomes, out / "report", seed=seed).html
-    table = summary_of(held, outcomes, build.select, build.evaluate)
-    rows = [] if table is None else table.to_dicts()
+    pairs = cli.built("demo", None, None, None, str(out / "store"))
+    with Waiting("writing"):
+        dataset = _dataset(pairs, out / "dataset")
+        report = pairs.report(out / "report", seed=seed).html
+    rows = [] if pairs.summary is None else pairs.summary.to_dicts()
     if as_json:
         say_json({"dataset": str(dataset), "report": str(report), "store": str(out / "store"),
-                  "steps": [cli.row_of(name, outcome) for name, outcome in outcomes.items()],
-                  "summary": rows})  # fmt: skip
+                  "steps": pairs.steps, "summary": rows})  # fmt: skip
         return
     say(f"{files.documents} passages, {files.queries} judged queries")
-    cli.show_steps([cli.row_of(name, outcome) for name, outcome in outcomes.items()])
+    cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
-    say("effective: the best other way to ask each query, if one leans less and retrieves as well.")
+    say("effective: the best reformulation of each query, if one leans less and retrieves as well.")
     say("|ARaB|: how far results lean, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
     say("")
     typer.echo(f"dataset  {dataset}")
@@ -61,13 +56,12 @@ def command(
     say("Next: askew demo --copy demo, then askew measure demo/bm25.run --docs demo/docs.tsv")
 
 
-def _dataset(build: Any, store: Any, outcomes: Any, folder: Path) -> Path:
+def _dataset(pairs: Pairs, folder: Path) -> Path:
     """The released dataset. One that is there already stays: the same build gives the same files."""
-    from askew.app.build.release import release
     from askew.publish.checking import verify
 
     if not folder.exists():
-        release(build, store, outcomes, folder)
+        pairs.publish(folder)
     elif not verify(folder).ok:
         raise DataError(f"{folder}: it is there already and is no dataset of ours; give another --out")
     return folder

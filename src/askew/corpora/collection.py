@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,9 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.tables import JUDGEMENTS, conform
+from askew.core.tables import DOCUMENTS, JUDGEMENTS, conform
 from askew.corpora.demo import demo_files
 from askew.corpora.documents import document_files, read_document_files
 from askew.corpora.files import Meter, check_file
@@ -34,7 +37,8 @@ class Collection:
     ``files`` are those that the documents lie in, none for what is in memory or with ir_datasets. ``fields`` are the
     parts that make up a text unless others are asked for. ``hint`` says in an error where queries may be found.
     ``titled`` where no fields are named and a title, as BEIR has it, stands before the text. ``note_on`` says which of
-    several files of queries or of judgements is read.
+    several files of queries or of judgements is read. ``source`` opens the same collection again; it is empty for what
+    is only in memory.
     """
 
     id: str
@@ -46,6 +50,7 @@ class Collection:
     hint: str = field(default="", repr=False)
     titled: bool = field(default=False, repr=False)
     note_on: Callable[[str], str] | None = field(default=None, repr=False)
+    source: str = field(default="", repr=False)
 
     @classmethod
     def open(
@@ -59,9 +64,9 @@ class Collection:
         """
         opened = open_collection(source, fields, split)
         if queries is not None:
-            opened = replace(opened, query_reader=partial(queries_in_memory, queries))
+            opened = replace(opened, query_reader=partial(queries_in_memory, queries), source="")
         if qrels is not None:
-            opened = replace(opened, judgement_reader=partial(judgements_in_memory, qrels))
+            opened = replace(opened, judgement_reader=partial(judgements_in_memory, qrels), source="")
         return opened
 
     @property
@@ -117,6 +122,34 @@ class Collection:
             )
         return kept
 
+    def digest(self) -> str:
+        """Names the content: documents, queries and judgements. Reads all of it."""
+        found = hashlib.sha256()
+        for table in (*self.documents(), *([self.queries] if self.has_queries else [])):
+            for row in zip(table[0].to_pylist(), table["text"].to_pylist(), strict=True):
+                found.update(repr(row).encode("utf-8", "surrogatepass"))
+        if self.has_judgements:
+            found.update(repr(self.judgements.to_pydict()).encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+    def save(self, folder: str | Path) -> Path:
+        """Write documents, queries and judgements to a new folder that ``open`` reads; one that exists stays."""
+        out = Path(folder)
+        if out.is_dir():
+            return out
+        writing = out.with_name(f".{out.name}.writing")
+        shutil.rmtree(writing, ignore_errors=True)
+        writing.mkdir(parents=True)
+        with pq.ParquetWriter(writing / "docs.parquet", DOCUMENTS) as documents:
+            for batch in self.documents():
+                documents.write_table(conform(batch, DOCUMENTS, self.id))
+        if self.has_queries:
+            pq.write_table(self.queries, writing / "queries.parquet")
+        if self.has_judgements:
+            pq.write_table(self.judgements, writing / "qrels.parquet")
+        writing.replace(out)
+        return out
+
     def _no(self, what: str) -> DataError:
         return DataError(f"collection {self.id}: there are no {what} in it" + (f"; {self.hint}" if self.hint else ""))
 
@@ -128,7 +161,13 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
     queries) of a folder that has several, and may also stand after its name, as in "FOLDER@dev"; without it those of no
     split are taken, of ``test``, or the only ones. A folder that is really called demo is opened as "./demo".
     """
-    named = _as_fields(fields)
+    opened = _opened(source, _as_fields(fields), split)
+    if not isinstance(source, str | os.PathLike) or fields:
+        return opened
+    return replace(opened, source=f"{os.fspath(source)}@{split}" if split else os.fspath(source))
+
+
+def _opened(source: object, named: tuple[str, ...], split: str | None) -> Collection:
     if isinstance(source, Collection):
         _refuse_split(source.id, split, "open its source with it")
         return replace(source, fields=named or source.fields)

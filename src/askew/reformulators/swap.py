@@ -36,8 +36,8 @@ class SwapReformulator:
     """Swaps the words of one group for the other's, makes them neutral, or leaves the group out.
 
     ``mode``: swap, neutral, remove, or all for one candidate of each. ``pairs``: a shipped list or your own .toml file,
-    for any two groups; without one the shipped list of these ``groups``. ``names``: leave phrases of the list (burger
-    king) and capitalized names (Queen Anne) alone.
+    for any two groups. Without one it is the shipped list of ``groups``; where none is shipped there are no candidates.
+    ``names``: leave phrases of the list (burger king) and capitalized names (Queen Anne) alone.
     """
 
     method = "swap"
@@ -48,22 +48,29 @@ class SwapReformulator:
     ) -> None:
         if mode not in (*_MODES, "all"):
             raise ConfigError(f"swap: expected mode swap, neutral, remove or all, found {mode!r}")
+        self._mode, self._counted = mode, () if groups is None else Groups.of(groups).names
         found = load_swaps(pairs or DEFAULT_PAIRS)
-        if groups is not None and not set(found.groups) <= set(counted := Groups.of(groups).names):
+        self._fits = not self._counted or set(found.groups) <= set(self._counted)
+        if pairs is not None and not self._fits:
             raise ConfigError(
                 f"swap: the list of pairs {found.name!r} exchanges words of {' and '.join(found.groups)}, and the "
-                f"groups counted are {', '.join(counted)}: give pairs=, a .toml file with words of two of them"
+                f"groups counted are {', '.join(self._counted)}: give a list with words of two of them"
             )
-        self._mode, self._rewriter = mode, Rewriter(found, names)
+        self._rewriter = Rewriter(found, names)
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the pairs by their content."""
+        if not self._fits:
+            return {"mode": self._mode, "pairs": None, "groups": list(self._counted)}
         lexicon = self._rewriter.lexicon
         return {"mode": self._mode, "pairs": f"{lexicon.name}@{lexicon.hash}", "names": self._rewriter.names}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each mode that changes the query."""
         found = Candidates()
+        if not self._fits:
+            found.reject(f"no list of pairs for {' and '.join(self._counted)}", len(asked))
+            return found
         modes = _MODES if self._mode == "all" else (self._mode,)
         for row, text in enumerate(asked.texts):
             original = one_line(unicodedata.normalize("NFC", text))

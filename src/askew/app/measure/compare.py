@@ -13,13 +13,13 @@ import polars as pl
 from askew.app.measure.gate import check_measures, read_conditions, with_margins
 from askew.app.measure.inputs import MeasuresLike
 from askew.app.measure.measure import measure
-from askew.app.measure.tables import html_table, text_table, with_interval
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import RunLike, named_runs
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
+from askew.core.text_tables import html_table, text_table, with_interval
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import gain_bounds, is_bounded
 from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, paired

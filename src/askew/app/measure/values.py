@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from askew.app.measure.tables import html_table, text_table, with_interval
 from askew.core.errors import ConfigError
 from askew.core.measure import Measure
 from askew.core.ranking import Floats
+from askew.core.text_tables import html_table, text_table, with_interval
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import Mean, mean_with_interval
 

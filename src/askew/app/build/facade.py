@@ -1,0 +1,179 @@
+"""Build pairs: the whole of ``askew plan``, ``askew run``, ``askew report`` and ``askew publish``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
+from askew.app.build.release import release
+from askew.app.build.report import Reported, report_of
+from askew.app.build.summary import summary_of
+from askew.core.errors import ConfigError, UnknownName
+from askew.core.groups import Groups, GroupsLike
+from askew.core.text_tables import html_table, text_table
+from askew.corpora.collection import Collection
+from askew.engine.run import StepOutcome
+from askew.engine.store import Store
+from askew.publish.release import Published
+
+DEFAULT_STORE = ".askew"
+ENGINES = ("local", "ray")
+# Told the name of the step, and how many of its rows are done.
+StepProgress = Callable[[str, int], None]
+
+
+class Pairs:
+    """A recipe that was built: the pairs, how many rows each step took and dropped, and the means before and after."""
+
+    def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
+        self.build, self.store, self.outcomes = build, store, outcomes
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know before relying on the figures."""
+        return self.build.notes
+
+    def table(self, step: str = "pairs") -> pl.DataFrame:
+        """The rows that a step made; the pairs unless another step is named."""
+        if step not in self.outcomes:
+            raise UnknownName("step", step, self.outcomes)
+        parts = self.store.read(self.outcomes[step].manifest)
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts))) if parts else pl.DataFrame()
+
+    to_polars = table
+
+    def to_pandas(self, step: str = "pairs") -> Any:
+        """The same as a pandas data frame."""
+        return self.table(step).to_pandas()
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """For each step: rows in, rows out, rows dropped by reason, and whether it ran or was found finished."""
+        return [
+            {
+                "step": name, "key": one.manifest.key, "in": one.manifest.rows_in, "out": one.manifest.rows_out,
+                "dropped": one.manifest.dropped, "ran": one.ran, "restarts": one.restarts,
+            }
+            for name, one in self.outcomes.items()
+        ]  # fmt: skip
+
+    @cached_property
+    def summary(self) -> pl.DataFrame | None:
+        """The means of each subset before and after; None where the recipe chooses no pairs, or found none."""
+        return summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+
+    def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:
+        """Write the report: one HTML page, and its tables as CSV (``askew report``)."""
+        return report_of(
+            self.build, self.store, self.outcomes, Path(out), figures=figures, latex=latex, seed=seed
+        )  # fmt: skip
+
+    def publish(self, out: str | Path) -> Published:
+        """Write the dataset to a new folder: Parquet, card, Croissant, checksums (``askew publish``)."""
+        return release(self.build, self.store, self.outcomes, Path(out))
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        if self.summary is None:
+            return ["step", "in", "out"], [[row["step"], f"{row['in']:,}", f"{row['out']:,}"] for row in self.steps]
+        rows = [
+            [row["subset"], f"{row['pairs']:,}", row["measure"], *(_shown(row[k]) for k in ("old_mean", "new_mean"))]
+            for row in self.summary.to_dicts()
+        ]
+        return ["subset", "pairs", "measure", "original mean", "reformulated mean"], rows
+
+    def __repr__(self) -> str:
+        return text_table(*self._cells())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells())
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def plan(
+    recipe: str | Path | Recipe,
+    collection: object = None,
+    *,
+    groups: GroupsLike | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    store: str | Path | Store = DEFAULT_STORE,
+    until: str | None = None,
+) -> tuple[Build, Store]:
+    """The steps that ``build`` would run with these arguments, checked whole. Nothing is run."""
+    held = store if isinstance(store, Store) else Store(store)
+    chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+    if collection is not None:
+        chosen = with_settings(chosen, {"collection": {"source": _source(collection, held)}})
+    chosen = with_groups(chosen, None if groups is None else Groups.of(groups))
+    return prepare(with_settings(chosen, settings or {}), held, until), held
+
+
+def build(
+    recipe: str | Path | Recipe,
+    collection: object = None,
+    *,
+    groups: GroupsLike | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    store: str | Path | Store = DEFAULT_STORE,
+    until: str | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    progress: StepProgress | None = None,
+) -> Pairs:
+    """Run a recipe: classify, reformulate, filter, search, score, select. Finished steps are found in the store.
+
+    ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` takes the place of the recipe's:
+    whatever a ``Collection`` can be opened from. ``groups`` are counted by every measure and method. ``settings``
+    change single values, as in ``{"retrieve": {"k": 50}}``. ``workers`` processes share the work (``engine="ray"``:
+    actors of the cluster at ``address``). An interrupted build goes on from where it was.
+    """
+    check_engine(engine, workers, address)
+    ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
+    with _executor(engine, workers, address) as executor:
+        return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+
+
+def _source(collection: object, store: Store) -> str:
+    """A collection as workers can open it: by name. What is only in memory is written to the store first."""
+    opened = collection if isinstance(collection, Collection) else None
+    if opened is None and isinstance(collection, str | Path):
+        return str(collection)
+    opened = opened or Collection.open(collection)
+    return opened.source or str(opened.save(store.local / f"collection-{opened.digest()}"))
+
+
+def check_engine(engine: str, workers: int | None, address: str | None) -> None:
+    """Refuse what cannot run, before anything is read."""
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES)
+    if engine == "local" and address is not None:
+        raise ConfigError("address= is for engine='ray'")
+    if workers is not None and workers < 1:
+        raise ConfigError(f"workers=: expected 1 or more, found {workers}")
+
+
+@contextlib.contextmanager
+def _executor(engine: str, workers: int | None, address: str | None) -> Iterator[Any]:
+    """Who runs the shards of steps; None is this process."""
+    if engine == "ray":
+        from askew.engine.ray_actors import RayExecutor
+
+        with RayExecutor(address, workers) as executor:
+            yield executor
+    elif workers is not None and workers > 1:
+        from askew.engine.workers import Workers
+
+        with Workers(workers) as executor:
+            yield executor
+    else:
+        yield None
