@@ -26,7 +26,7 @@ from typing import Any
 
 from askew.core.lexicon import load_lexicon, shipped_lexicons
 from askew.core.text import word
-from askew.mentions.vocabulary import GroupVocabulary, build_vocabulary
+from askew.core.vocabulary import GroupVocabulary, build_vocabulary
 
 SHEETS = Path(__file__).parent / "lexicon_precision"
 COLLECTIONS = ("msmarco_dl1920", "boolq", "squad_part", "gap", "fairytaleqa")

@@ -13,9 +13,11 @@ from askew.core.version import __version__
 
 if TYPE_CHECKING:
     from askew.app.build.facade import Pairs, build
+    from askew.app.measure.check import CheckReport, check
     from askew.app.measure.compare import CompareReport, compare
     from askew.app.measure.measure import MeasureReport, measure
-    from askew.app.search.facade import Ranker, Reformulator
+    from askew.app.search.classify import Classification, classify
+    from askew.app.search.facade import Filter, Ranker, Reformulator
     from askew.core.errors import (
         AskewError,
         ConfigError,
@@ -64,9 +66,11 @@ _PLACES = {
         "Rprec", "Success", "nDCG",
     ),
     "askew.app.build.facade": ("Pairs", "build"),
+    "askew.app.measure.check": ("CheckReport", "check"),
     "askew.app.measure.compare": ("CompareReport", "compare"),
     "askew.app.measure.measure": ("MeasureReport", "measure"),
-    "askew.app.search.facade": ("Ranker", "Reformulator"),
+    "askew.app.search.classify": ("Classification", "classify"),
+    "askew.app.search.facade": ("Filter", "Ranker", "Reformulator"),
 }  # fmt: skip
 _PUBLIC = {name: module for module, names in _PLACES.items() for name in names}
 
@@ -78,12 +82,15 @@ __all__ = [
     "ARaB",
     "AskewError",
     "Bpref",
+    "CheckReport",
+    "Classification",
     "Collection",
     "CompareReport",
     "ConfigError",
     "DataError",
     "Direction",
     "FaiRR",
+    "Filter",
     "Groups",
     "Judged",
     "Lexicon",
@@ -106,6 +113,8 @@ __all__ = [
     "UnknownName",
     "__version__",
     "build",
+    "check",
+    "classify",
     "compare",
     "measure",
     "nDCG",

@@ -12,7 +12,7 @@ from askew.classifiers.terms import TermCounter
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.text import word
-from askew.mentions.vocabulary import build_vocabulary
+from askew.core.vocabulary import build_vocabulary
 from askew.testing.asking import check_classifier
 
 ANNOTATED = Path(__file__).resolve().parents[3] / "shared/data/gender_queries/rekabsaz_3750_gender_annotated.csv"

@@ -11,8 +11,8 @@ import pytest
 
 from askew.core.lexicon import load_lexicon, shipped_lexicons
 from askew.core.text import word
+from askew.core.vocabulary import build_vocabulary
 from askew.mentions.count import MentionCounter
-from askew.mentions.vocabulary import build_vocabulary
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

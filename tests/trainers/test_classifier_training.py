@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
-from askew.app.search.classify import classify_queries
+from askew.app.search.classify import classify
 from askew.app.train.classifier import ClassifierJob, cross_calibrated, read_labelled_queries, train_classifier
 from askew.cli.main import app
 from askew.cli.train import train_app
@@ -79,7 +79,7 @@ def test_it_learns_calibrates_writes_a_card_and_opens_in_the_transformer_classif
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "BERT-base uncased (published)" in card and "0.856" in card
     settings = {"model": str(out)}
-    done = classify_queries(str(queries), "transformer", settings)
+    done = classify(str(queries), "transformer", **settings)
     assert done.judged == 60 and done.right >= 54
     temperature = json.loads((out / "calibration.json").read_text(encoding="utf-8"))["temperature"]
     assert temperature == facts["measured"]["temperature"]
@@ -234,7 +234,7 @@ def test_known_words_are_marked_by_the_tokenizer_that_is_saved_with_the_model(ti
         ("an old man", "an male old man"),
     ):
         assert read_again.backend_tokenizer.normalizer.normalize_str(text) == marked
-    assert classify_queries(str(queries), "transformer", {"model": str(out)}).judged == 60
+    assert classify(str(queries), "transformer", model=str(out)).judged == 60
 
 
 def test_a_class_is_written_before_known_words_at_any_place_whatever_the_tokenizer():

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.app.explore.explorer import shortened
-from askew.app.explore.marks import Mark, Marker
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.mentions.count import MentionCounter
+from askew.mentions.marks import Mark, Marker
 
 WORDS = [
     "she",

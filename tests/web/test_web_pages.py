@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from askew.app.explore.answers import Move
-from askew.app.explore.marks import Mark
 from askew.app.explore.opening import Sources
+from askew.mentions.marks import Mark
 from askew.web.markup import address, element, is_local
 from askew.web.pages.compare import moved
 from askew.web.pages.otherwise import sorted_candidates

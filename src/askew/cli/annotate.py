@@ -20,6 +20,7 @@ def command(
     preset: Annotated[
         str | None, typer.Option("--preset", help="Count what this preset reads, in its way of reading.")
     ] = None,
+    groups: o.GroupNames = None,
     lexicon: Annotated[str | None, typer.Option(help="One count: a lexicon by name, or its file.")] = None,
     tokens: Annotated[str | None, typer.Option(help="One count: tokenizer, such as word or blank.")] = None,
     overlap: Annotated[
@@ -40,7 +41,7 @@ def command(
     from askew.cli.render import Waiting, say, say_json
     from askew.engine.store import Store
 
-    needs = _needs(measures, preset, lexicon, tokens, overlap, o.split_fields(fields))
+    needs = _needs(measures, preset, groups, lexicon, tokens, overlap, o.split_fields(fields))
     counts: list[dict[str, Any]] = []
     for number, stage in enumerate(needs.stages, start=1):
         label = f"counting words ({number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
@@ -64,20 +65,23 @@ def command(
 
 
 def _needs(
-    measures: str | None, preset: str | None, lexicon: str | None, tokens: str | None, overlap: str | None,
-    fields: tuple[str, ...],
+    measures: str | None, preset: str | None, groups: str | None, lexicon: str | None, tokens: str | None,
+    overlap: str | None, fields: tuple[str, ...],
 ) -> Needs:  # fmt: skip
     from askew.app.scoring.annotate import Annotate, Needs, needs_of
+    from askew.core.groups import Groups
 
     one = {"lexicon": lexicon, "tokens": tokens, "overlap": overlap}
     given = {key: value for key, value in one.items() if value is not None}
     if not given:
-        needs = needs_of(measures, preset, fields)
+        needs = needs_of(measures, preset, fields, Groups.resolve(groups))
         if not needs.stages:
             raise ConfigError("--measures: none of these measures reads a count of words, so there is nothing to keep")
         return needs
-    if measures is not None or preset is not None:
-        raise ConfigError(f"--{next(iter(given))} asks for one count: give it without --measures and --preset")
+    if measures is not None or preset is not None or groups is not None:
+        raise ConfigError(
+            f"--{next(iter(given))} asks for one count: give it without --measures, --preset and --groups"
+        )
     if overlap not in (None, "all", "first"):
         raise ConfigError(f"--overlap is all or first, found {overlap!r}")
     return Needs((Annotate(**given),), fields)

@@ -85,7 +85,7 @@ def classify_command(
 ) -> None:
     """Say which group each query asks about, or none: counts, and where the file has labels, how many are right."""
     from askew.app.search.candidates import check_place, write_candidates
-    from askew.app.search.classify import classify_queries
+    from askew.app.search.classify import classify
     from askew.app.search.retrieve import queries_notes
     from askew.cli.render import note, print_rows, say_json
     from askew.core.groups import Groups
@@ -93,7 +93,7 @@ def classify_command(
     if out is not None:
         check_place(out)
     note(queries_notes(queries))
-    done = classify_queries(queries, classifier, o.read_settings(settings), Groups.resolve(groups, lexicon))
+    done = classify(queries, classifier, **{"groups": Groups.resolve(groups, lexicon), **o.read_settings(settings)})
     if out is not None:
         write_candidates(done.table, out)
     if as_json:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from askew.core import machine
 from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, word
+from askew.core.vocabulary import GroupVocabulary, build_vocabulary
 from askew.mentions.layout import NEEDS_REFERENCE, READ_AHEAD
-from askew.mentions.vocabulary import GroupVocabulary, build_vocabulary
 from askew.plugins import registry
 
 # The compiled scan knows these rules; any other tokenizer goes through the plain loop.

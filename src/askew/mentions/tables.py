@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from askew.core.text import word_code_points
+from askew.core.vocabulary import GroupVocabulary
 from askew.mentions.layout import (
     ALL_BITS,
     EDGE_COLUMNS,
@@ -30,7 +31,6 @@ from askew.mentions.layout import (
     SLOT_SHIFT,
     TEXT,
 )
-from askew.mentions.vocabulary import GroupVocabulary
 
 _CODE_POINTS = 0x110000
 # The two characters whose lower case is not one character for one: see the scan.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from askew.app.explore.marks import Mark
 from askew.app.explore.warrant import Warrant
+from askew.mentions.marks import Mark
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
 

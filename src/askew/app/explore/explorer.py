@@ -29,7 +29,6 @@ from askew.app.explore.answers import (
     Variant,
 )
 from askew.app.explore.known import Known
-from askew.app.explore.marks import Mark, Marker
 from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.warrant import WarrantRules
 from askew.app.scoring.requested import key_of
@@ -39,6 +38,7 @@ from askew.core.measure import Direction
 from askew.core.outcome import OUTCOMES, UNKNOWN, outcome_codes
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
+from askew.mentions.marks import Mark, Marker
 from askew.plugins.kinds import RankerPlugin
 from askew.plugins.methods import FilterPlugin, ReformulatorPlugin
 from askew.rankers.disk import StoredTexts

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from askew.app.explore.marks import Mark, Marker
 from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
+from askew.mentions.marks import Mark, Marker
 from askew.reformulators.swap import Rewriter
 from askew.reformulators.swaplexicon import load_swaps
 

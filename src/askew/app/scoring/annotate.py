@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from askew.app.scoring.requested import fields_of, keys_of, reads_as_published, texts_of
 from askew.core.fingerprint import fingerprint
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.tables import conform, mentions_schema
 from askew.corpora.documents import bytes_of, documents_at, read_documents
@@ -95,12 +96,14 @@ class Needs:
     published: bool = False
 
 
-def needs_of(measures: str | Sequence[str] | None, preset: str | None, fields: tuple[str, ...] = ()) -> Needs:
+def needs_of(
+    measures: str | Sequence[str] | None, preset: str | None, fields: tuple[str, ...] = (), groups: Groups | None = None
+) -> Needs:
     """The counts that these measures read, or those of the preset, or of the measures that go without saying."""
     chosen = find_preset(preset) if preset else None
     # Whatever the background, it is the same counts.
     overrides: dict[str, Any] = {"background": "self"} | ({"fields": "+".join(fields)} if fields else {})
-    catalogue = Catalogue(chosen, overrides)
+    catalogue = Catalogue(chosen, overrides, groups=groups)
     asked = catalogue.complete(texts_of(measures, chosen, qrels=False, docs=True))
     stages = tuple(Annotate(catalogue.lexicons[name], tokens, overlap) for name, tokens, overlap in keys_of(asked))
     return Needs(stages, fields_of(asked, fields), reads_as_published(asked, chosen))

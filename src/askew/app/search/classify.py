@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.app.search.retrieve import queries_of
+from askew.app.search.retrieve import as_queries
 from askew.classifiers.lexical import LABEL
 from askew.core.errors import ConfigError
-from askew.core.groups import Groups
+from askew.core.groups import Groups, GroupsLike
 from askew.plugins.methods import ClassifierPlugin
 from askew.plugins.registry import from_spec
 
@@ -22,7 +22,10 @@ ABSTAINS = "abstains"
 
 @dataclass(frozen=True)
 class Classification:
-    """The labels of queries; ``right`` of ``judged`` agree with those the file has."""
+    """The labels of queries: ``table`` has query_id, text, label and probability; ``counts`` are by label.
+
+    ``right`` of the ``judged`` queries, those with a label of their own, have the same label here.
+    """
 
     table: pl.DataFrame
     counts: Mapping[str, int]
@@ -41,20 +44,24 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
     return made
 
 
-def classify_queries(
-    source: str, classifier: str, settings: Mapping[str, Any], groups: Groups | None = None
+def classify(
+    queries: object, classifier: str = "lexical", *, groups: GroupsLike | None = None, **settings: Any
 ) -> Classification:
-    """Label every query of a file or collection, and compare with the labels that the file has."""
-    made = make_classifier({"classifier": classifier, **settings}, groups)
-    queries = queries_of(source)
-    found = made.classify(queries["text"].to_pylist())
+    """Which group each query asks about, or none (neutral); compared with the labels that the queries have.
+
+    ``queries`` are of a collection, a file, ``{id: text}``, a data frame or a list of texts; ``settings`` are those of
+    the classifier (``askew show classifier NAME``).
+    """
+    made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
+    asked = as_queries(queries)
+    found = made.classify(asked["text"].to_pylist())
     chosen = [name or ABSTAINS for name in found.names()]
     best = found.probabilities.max(axis=1) if chosen else np.zeros(0)
     table = pl.DataFrame(
-        {"query_id": queries["query_id"].to_pylist(), "text": queries["text"].to_pylist(), "label": chosen,
+        {"query_id": asked["query_id"].to_pylist(), "text": asked["text"].to_pylist(), "label": chosen,
          "probability": np.round(best, 6)}
     )  # fmt: skip
-    given = queries["label"].to_pylist()
+    given = asked["label"].to_pylist()
     pairs = [(meant, got) for want, got in zip(given, chosen, strict=True) if (meant := _meant(want, found.labels))]
     counts = Counter(chosen)
     ordered = {label: counts[label] for label in (*found.labels, ABSTAINS) if counts[label]}

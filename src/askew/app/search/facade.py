@@ -10,29 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import SCHEMA, FirstPass, Tally, make_filter, make_reformulator, reformulate
-from askew.app.search.retrieve import index_documents, queries_of, run_lines
+from askew.app.search.retrieve import as_queries, index_documents, run_lines
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
-from askew.corpora.collection import Collection
-from askew.corpora.memory import queries_in_memory
 from askew.corpora.runs import Run
 from askew.plugins.registry import names
 from askew.rankers.disk import read_header
-
-
-def as_queries(given: object) -> pa.Table:
-    """Queries as a table: of a collection, a file, ``{id: text}``, a data frame, or texts (their ids are positions)."""
-    if isinstance(given, Collection):
-        return given.queries
-    if isinstance(given, str | Path):
-        return queries_of(given)
-    if isinstance(given, Sequence):
-        return queries_in_memory({str(place): text for place, text in enumerate(given)})
-    return queries_in_memory(given)
 
 
 class Ranker:
@@ -124,3 +110,27 @@ class Reformulator:
 
     def __repr__(self) -> str:
         return f"Reformulator({self.name!r})"
+
+
+class Filter:
+    """A filter of reformulations by name: ``Filter("rules").check([(original, reformulation), ...])``.
+
+    ``groups`` are for filters that count groups. ``settings`` are those of the filter (``askew show filter NAME``).
+    """
+
+    def __init__(self, name: str, *, groups: GroupsLike | None = None, **settings: Any) -> None:
+        self.name = name
+        self._filter = make_filter({"filter": name, **settings}, None if groups is None else Groups.of(groups))
+
+    def check(self, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
+        """For each pair of an original query and a reformulation why it is rejected, or None where it is kept."""
+        originals = [original for original, _ in pairs]
+        rows = [originals.index(original) for original in originals]
+        return self._filter.check(originals, [text for _, text in pairs], rows)
+
+    def keep(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether each pair is kept."""
+        return [reason is None for reason in self.check(pairs)]
+
+    def __repr__(self) -> str:
+        return f"Filter({self.name!r})"

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from askew.core.errors import DataError, UnknownName
 from askew.core.ranking import Hits
-from askew.corpora.collection import open_collection
+from askew.corpora.collection import Collection, open_collection
+from askew.corpora.memory import queries_in_memory
 from askew.corpora.queries import read_queries
 from askew.plugins.kinds import RankerPlugin
 from askew.plugins.registry import build, names
@@ -70,6 +71,17 @@ def _remember_source(
         write_source(
             out, {"docs": named, "ranker": ranker, "settings": dict(settings), "fields": list(fields), "texts": texts}
         )
+
+
+def as_queries(given: object) -> pa.Table:
+    """Queries as a table: of a collection, a file, ``{id: text}``, a data frame, or texts (their ids are positions)."""
+    if isinstance(given, Collection):
+        return given.queries
+    if isinstance(given, str | Path):
+        return queries_of(given)
+    if isinstance(given, Sequence):
+        return queries_in_memory({str(place): text for place, text in enumerate(given)})
+    return queries_in_memory(given)
 
 
 def queries_of(source: str | Path) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from askew.app.explore.answers import Setting, ShownResult
-from askew.app.explore.marks import Mark
+from askew.mentions.marks import Mark
 from askew.publish.page import numerals as n
 from askew.publish.page.markup import Value
 from askew.web.markup import Markup, address, element, shown, tag

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, word
-from askew.mentions.vocabulary import build_vocabulary
+from askew.core.vocabulary import build_vocabulary
 
 # Tokenizers whose tokens stand in the text as they are, in order; ``seyedsalehi`` deletes characters inside words.
 _KNOWN: dict[str, Tokenizer] = {"word": word, "blank": blank}

@@ -1,0 +1,232 @@
+"""Check a collection before measuring: which queries can be scored, which documents name the groups, with which words.
+
+Counting words is not reading. The most frequent words are listed with how often they stand where they may mean
+something else: in a name ("Game Boy", "Isle of Man"), after a number ("8-year-old"), or at a full stop without a blank
+("channels.he", a clipped "The"). These are hints by simple rules, with an example each, to be read by a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
+from askew.core.text_tables import html_table, text_table
+from askew.corpora.collection import Collection, open_collection
+from askew.mentions.count import MentionCounter
+from askew.mentions.marks import Mark, Marker
+
+DEFAULT_GROUPS = "gender:female,male"
+# Documents whose words are listed one by one: enough for frequent words, few enough for any collection.
+SAMPLED = 5_000
+NAME, NUMBER, CLIPPED = "in a name", "after a number", "at a full stop"
+_BEFORE_NAME = re.compile(r"\b[A-Z]\w+(?: (?:of|the))? $")
+_AFTER_NAME = re.compile(r"^(?: of)? [A-Z]\w+")
+_BEFORE_NUMBER = re.compile(r"\d[\w ]*-$|\d-\w+-$")
+_BEFORE_CLIPPED = re.compile(r"\w\.$")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:]\s|[\"“(])\s*$")
+_AROUND = 40
+
+
+@dataclass
+class WordCheck:
+    """A word of a group: how often it was found, how often where it may mean something else, by hint, with examples."""
+
+    group: str
+    word: str
+    mentions: int = 0
+    hints: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def doubtful(self) -> int:
+        """How many mentions have a hint."""
+        return sum(self.hints.values())
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a collection has for these groups. ``words`` are the most frequent first, from ``sampled`` documents."""
+
+    collection: str
+    groups: Groups
+    documents: int
+    naming: dict[str, int]
+    mentions: dict[str, int]
+    queries: int | None
+    queries_naming: dict[str, int]
+    judged: int | None
+    without_relevant: int
+    unanswerable: int
+    sampled: int
+    words: list[WordCheck]
+    notes: list[str]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What was counted, as names and values."""
+        rows = [("documents", f"{self.documents:,}")]
+        for group in self.groups.names:
+            share = self.naming[group] / self.documents if self.documents else 0.0
+            rows.append((f"documents that name {group}", f"{self.naming[group]:,} ({share:.1%})"))
+            rows.append((f"mentions of {group}", f"{self.mentions[group]:,}"))
+        if self.queries is None:
+            return [*rows, ("queries", "none in the collection")]
+        rows.append(("queries", f"{self.queries:,}"))
+        rows += [(f"queries that name {group}", f"{count:,}") for group, count in self.queries_naming.items()]
+        if self.judged is None:
+            return [*rows, ("judged queries", "no judgements in the collection")]
+        rows.append(("judged queries", f"{self.judged:,}"))
+        rows.append(("judged queries without a relevant document", f"{self.without_relevant:,}"))
+        rows.append(("judged queries whose relevant documents are all missing", f"{self.unanswerable:,}"))
+        return rows
+
+    def to_polars(self) -> pl.DataFrame:
+        """The words: group, word, mentions, and mentions with each hint."""
+        rows = [
+            {"group": one.group, "word": one.word, "mentions": one.mentions, "doubtful": one.doubtful}
+            | {hint: one.hints[hint] for hint in (NAME, NUMBER, CLIPPED)}
+            for one in self.words
+        ]
+        return pl.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        found = asdict(self)
+        found["groups"] = {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
+        found["words"] = [asdict(one) | {"doubtful": one.doubtful} for one in self.words]
+        return found
+
+    def __repr__(self) -> str:
+        return text_table(("of the collection", ""), self.facts())
+
+    def _repr_html_(self) -> str:
+        return html_table(("of the collection", ""), self.facts())
+
+
+def check(
+    collection: object, groups: GroupsLike | None = None, *, words: int = 20, sample: int = SAMPLED, seed: int = 0
+) -> CheckReport:
+    """Check a collection for some groups: coverage, queries that can be scored, and words to look at.
+
+    ``words`` of each group are listed, the most frequent first, as found in a ``sample`` of the documents that name a
+    group. The groups are female and male of the lexicon ``gender`` unless given.
+    """
+    if words < 1 or sample < 1:
+        raise ConfigError(f"check: expected words= and sample= of 1 or more, found {words} and {sample}")
+    opened = open_collection(collection)
+    counted = Groups.of(DEFAULT_GROUPS if groups is None else groups)
+    texts = _Texts(counted, sample, seed)
+    for batch in opened.documents():
+        texts.add(batch)
+    queries = opened.queries if opened.has_queries else None
+    judged = _judged(opened, texts.doc_ids) if queries is not None and opened.has_judgements else None
+    return CheckReport(
+        collection=opened.id, groups=counted, documents=texts.documents,
+        naming=texts.by_group(texts.naming), mentions=texts.by_group(texts.mentions),
+        queries=None if queries is None else queries.num_rows,
+        queries_naming={} if queries is None else texts.naming_in(queries["text"]),
+        judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
+        unanswerable=judged[2] if judged else 0, sampled=len(texts.sampled),
+        words=list(_words(texts.sampled, counted, words)), notes=opened.notes("queries", "judgements"),
+    )  # fmt: skip
+
+
+class _Texts:
+    """The documents, counted as they stream by; a sample of those that name a group is kept."""
+
+    def __init__(self, groups: Groups, sample: int, seed: int) -> None:
+        self._groups, self._sample, self._random = groups, sample, np.random.default_rng(seed)
+        self._counter = MentionCounter(groups.counted, groups.tokenizer)
+        self.documents, self._seen = 0, 0
+        self.naming, self.mentions = (np.zeros(len(groups.names), np.int64) for _ in range(2))
+        self.sampled: list[str] = []
+        self._ids: list[pa.Array] = []
+
+    def add(self, batch: pa.Table) -> None:
+        counts = self._counter.count(batch["text"]).counts
+        self.documents += batch.num_rows
+        self.naming += (counts > 0).sum(axis=0)
+        self.mentions += counts.sum(axis=0)
+        self._ids += batch["doc_id"].chunks
+        self._keep([batch["text"][int(row)].as_py() for row in self._chosen(np.flatnonzero(counts.any(axis=1)))])
+
+    def _chosen(self, rows: Any) -> Any:
+        """Each document that names a group has the same chance to be among the sampled ones (algorithm R)."""
+        places = self._random.integers(0, np.arange(self._seen, self._seen + len(rows)) + 1)
+        free = np.arange(self._seen, self._seen + len(rows)) < self._sample
+        self._seen += len(rows)
+        kept = free | (places < self._sample)
+        self._places = np.where(free, -1, places)[kept]
+        return rows[kept]
+
+    def _keep(self, texts: list[str]) -> None:
+        for place, text in zip(self._places.tolist(), texts, strict=True):
+            if place < 0:
+                self.sampled.append(text)
+            else:
+                self.sampled[place] = text
+
+    def by_group(self, counts: Any) -> dict[str, int]:
+        return dict(zip(self._groups.names, counts.tolist(), strict=True))
+
+    def naming_in(self, texts: pa.ChunkedArray) -> dict[str, int]:
+        return self.by_group((self._counter.count(texts).counts > 0).sum(axis=0))
+
+    @property
+    def doc_ids(self) -> pa.Array:
+        return pa.concat_arrays(self._ids) if self._ids else pa.array([], pa.string())
+
+
+def _judged(opened: Collection, doc_ids: pa.Array) -> tuple[int, int, int]:
+    """Judged queries, those without a relevant document, those whose relevant documents are not in the collection."""
+    table = opened.judgements.filter(pc.is_in(opened.judgements["query_id"], value_set=opened.queries["query_id"]))
+    every = set(table["query_id"].to_pylist())
+    relevant = table.filter(pc.greater(table["relevance"], 0))
+    known = relevant.filter(pc.is_in(relevant["doc_id"], value_set=doc_ids.cast(pa.string())))
+    with_relevant = set(relevant["query_id"].to_pylist())
+    return len(every), len(every - with_relevant), len(with_relevant - set(known["query_id"].to_pylist()))
+
+
+def _words(texts: list[str], groups: Groups, most: int) -> Iterator[WordCheck]:
+    marker = Marker(groups.counted, groups.tokenizer, groups.overlap)
+    found: dict[tuple[str, str], WordCheck] = {}
+    for text in texts:
+        for mark in marker.find(text):
+            for group in mark.groups:
+                word = text[mark.start : mark.end].lower()
+                one = found.setdefault((group, word), WordCheck(group, word))
+                one.mentions += 1
+                if hint := _hint(text, mark):
+                    one.hints[hint] += 1
+                    one.examples.setdefault(hint, _example(text, mark))
+    by_group = defaultdict(list)
+    for one in sorted(found.values(), key=lambda one: (-one.mentions, one.word)):
+        by_group[one.group].append(one)
+    for group in groups.names:
+        yield from by_group[group][:most]
+
+
+def _hint(text: str, mark: Mark) -> str:
+    before, after = text[max(0, mark.start - _AROUND) : mark.start], text[mark.end : mark.end + _AROUND]
+    if _BEFORE_CLIPPED.search(before) and text[mark.start].islower():
+        return CLIPPED
+    if _BEFORE_NUMBER.search(before):
+        return NUMBER
+    if text[mark.start].isupper() and not _SENTENCE_START.search(before):
+        return NAME if _BEFORE_NAME.search(before) or _AFTER_NAME.search(after) else ""
+    return ""
+
+
+def _example(text: str, mark: Mark) -> str:
+    start, end = max(0, mark.start - _AROUND), mark.end + _AROUND
+    shown = f"{text[start : mark.start]}[{text[mark.start : mark.end]}]{text[mark.end : end]}"
+    return " ".join(f"{'...' if start else ''}{shown}{'...' if end < len(text) else ''}".split())
