@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -100,10 +100,9 @@ class CheckReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        found = asdict(self)
-        found["groups"] = {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
-        found["words"] = [asdict(one) | {"doubtful": one.doubtful} for one in self.words]
-        return found
+        words = [vars(one) | {"hints": dict(one.hints), "doubtful": one.doubtful} for one in self.words]
+        groups = {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
+        return {**vars(self), "groups": groups, "words": words}
 
     def __repr__(self) -> str:
         return text_table(("of the collection", ""), self.facts())
