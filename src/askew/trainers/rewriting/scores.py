@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.measure import Bounds
-from askew.core.overlap import common_length, f_measure
 
 Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
@@ -71,6 +70,21 @@ def pair_scores(
         ))  # fmt: skip
     columns = np.array(rows, np.float64).reshape(-1, len(MEASURES)).T
     return dict(zip(MEASURES, columns, strict=True))
+
+
+def f_measure(common: float, ours: int, theirs: int) -> float:
+    """Precision and recall weighed equally."""
+    return 2.0 * common / (ours + theirs) if common else 0.0
+
+
+def common_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(right) + 1)
+    for word in left:
+        before = 0
+        for i, other in enumerate(right, start=1):
+            before, row[i] = row[i], before + 1 if word == other else max(row[i], row[i - 1])
+    return row[-1]
 
 
 def stemmed(text: str, stem: Callable[[str], str]) -> list[str]:
