@@ -11,9 +11,9 @@ from typing import Any, TypeGuard
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.porter import stem
 from askew.core.text import word
 from askew.plugins.asking import Asked, Candidates
-from askew.reformulators.stemmers.porter import stem
 
 Lookup = Callable[[str], list[str]]
 _SHIPPED = Path(__file__).parent.parent / "data" / "questions-en.toml"
