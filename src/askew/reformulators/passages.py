@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from askew.core.errors import ConfigError
 from askew.plugins.asking import Asked, Candidates, CollectionStatistics, Passage
+from askew.reformulators.lexical import one_line
 
 Weights = dict[str, float]
 NOTHING = "nothing found"
@@ -114,11 +115,6 @@ def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], d
         found.add(row, f"{query} {added}", doc_id)
     else:
         found.reject(NOTHING)
-
-
-def one_line(text: str) -> str:
-    """The text with every run of white space as one blank."""
-    return " ".join(text.replace("\0", " ").split())
 
 
 def best_first(values: Mapping[str, float]) -> list[str]:

@@ -14,7 +14,7 @@ from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import check_tolerance, signs
 from askew.core.ranking import Floats, Ints
 from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
-from askew.statistics.intervals import LEVEL, change_interval, size_bounds
+from askew.statistics.intervals import LEVEL, change_interval, known, size_bounds
 
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
@@ -84,12 +84,8 @@ def _change(
         return means
     before, after = float(old[there].mean()), float(new[there].mean())
     low, high = change_interval(query[there], old[there], new[there], bounds, level)
-    change = _known(100 * (after - before) / before if before else math.nan)
+    change = known(100 * (after - before) / before if before else math.nan)
     return {**means, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def repair_stats(gold: pl.DataFrame) -> dict[str, float | int | None]:
