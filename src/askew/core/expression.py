@@ -37,10 +37,7 @@ CRITERIA = {
     "eq1": "refined > original",
 }
 LONGEST, DEEPEST = 1000, 30
-NAMES = {
-    "refined": "refined", "refined_q_metric": "refined",
-    "original": "original", "original_q_metric": "original",
-}  # fmt: skip
+NAMES = {"refined": "refined", "refined_q_metric": "refined", "original": "original", "original_q_metric": "original"}
 _NUMBER, _TRUTH = "a number", "true or false"
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"

@@ -35,7 +35,7 @@ class Reading:
 
     def __init__(
         self, asked: Asked, method: str, documents: int, left_out: Callable[[str], bool] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.statistics, passages = needed(asked, method)
         self.passages = [found[:documents] for found in passages]
         self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]

@@ -37,9 +37,7 @@ class WordVectors:
     def __contains__(self, word: object) -> bool:
         return word in self._places
 
-    def nearest(
-        self, words: Sequence[str], count: int, similarity: str = "cosine"
-    ) -> list[list[tuple[str, float]]]:  # fmt: skip
+    def nearest(self, words: Sequence[str], count: int, similarity: str = "cosine") -> list[list[tuple[str, float]]]:
         """The nearest words of each word, nearest first, with their similarity; the word itself is not among them.
 
         Similarity is the cosine, or 1 / (1 + distance). Equal ones come in the order of the file. A word that has no

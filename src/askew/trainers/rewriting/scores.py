@@ -135,9 +135,7 @@ def sentence_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
 
 def _right(wanted: Sequence[str], written: Sequence[str], n: int) -> tuple[int, int]:
     """How many n-grams are right, and how many there are."""
-    ours, theirs = (
-        Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in (wanted, written)
-    )  # fmt: skip
+    ours, theirs = (Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in (wanted, written))
     return (ours & theirs).total(), theirs.total()
 
 
