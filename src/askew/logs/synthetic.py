@@ -127,9 +127,10 @@ class SyntheticLog:
         size = len(kind)
         each = len(_FOR_GROUP["female"])
         block = np.where(
-            kind == 2, drawn["group"] * each + rng.integers(0, each, size),
+            kind == 2,
+            drawn["group"] * each + rng.integers(0, each, size),
             len(GROUPS) * each + rng.integers(0, len(_FOR_OTHERS), size),
-        )  # fmt: skip
+        )
         other = rng.choice(self._size, size, p=self.planted.queries.in_log)
         # Never the same query twice: that would be no second search.
         other = np.where(other == drawn["query"], (other + 1) % self._size, other)

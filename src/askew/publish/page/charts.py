@@ -190,8 +190,9 @@ def scatter(
     spots: list[tuple[float, float]] = []
     names: list[str] = []
     for place, group in enumerate(groups):
-        at = list(zip(np.round(plot.x.places(group.x), 1).tolist(), np.round(plot.y.places(group.y), 1).tolist(),
-                      strict=True))  # fmt: skip
+        at = list(
+            zip(np.round(plot.x.places(group.x), 1).tolist(), np.round(plot.y.places(group.y), 1).tolist(), strict=True)
+        )
         parts.append(marks(place, [mark(place, x, y, size) for x, y in at], opacity))
         spots, names = [*spots, *(at if group.labels else [])], [*names, *group.labels]
     shown = [shortened(name, _LONGEST_LABEL) for name in names]
