@@ -157,9 +157,11 @@ def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.Da
             }
         )  # fmt: skip
     schema = {
-        "site": pl.String, "n": pl.Int64, "users": pl.Int64,
+        "site": pl.String,
+        "n": pl.Int64,
+        "users": pl.Int64,
         **dict.fromkeys(("before", "after", "ratio", "low", "high"), pl.Float64),
-    }  # fmt: skip
+    }
     # Users are summed in the order of numbers that differ in every run: beyond twelve digits sums differ as well.
     return (
         pl.DataFrame(rows, schema=schema)

@@ -128,6 +128,8 @@ def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:
     best = best_candidates(table).sort("value", maintain_order=True)
     size, more = divmod(len(best), count)
     number = np.repeat(np.arange(count), [size + (i < more) for i in range(count)]) + 1
-    return best.with_columns(bucket=pl.Series(number, dtype=pl.Int64)).group_by("bucket", maintain_order=True).agg(
-        queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean()
-    )  # fmt: skip
+    return (
+        best.with_columns(bucket=pl.Series(number, dtype=pl.Int64))
+        .group_by("bucket", maintain_order=True)
+        .agg(queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean())
+    )

@@ -147,9 +147,11 @@ def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[
     backend.normalizer = normalizers.Sequence(steps)
     # Not of the model's own class: that one would build its normalizer anew when it is opened.
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend, model_max_length=tokenizer.model_max_length, padding_side=tokenizer.padding_side,
+        tokenizer_object=backend,
+        model_max_length=tokenizer.model_max_length,
+        padding_side=tokenizer.padding_side,
         **tokenizer.special_tokens_map,
-    )  # fmt: skip
+    )
 
 
 def fit(

@@ -131,10 +131,12 @@ class Template:
         first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
         types = made.get("token_type_ids")
         return cls(
-            tuple(ids[: inside[0]]), tuple(ids[first:last]), tuple(ids[inside[-1] + 1 :]),
+            tuple(ids[: inside[0]]),
+            tuple(ids[first:last]),
+            tuple(ids[inside[-1] + 1 :]),
             None if types is None else (types[inside[0]], types[last]),
             int(tokenizer.pad_token_id or 0),
-        )  # fmt: skip
+        )
 
     def batch(self, left: Tokens, right: Tokens, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
         """Two texts in each row, the right one cut where both are longer than ``most`` together; padded."""
