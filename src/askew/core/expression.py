@@ -24,10 +24,9 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import ConfigError
-from askew.core.ranking import Floats
+from askew.core.ranking import Flags, Floats
 
 # RePair's boxes by name: as its distributed files have them, and Eq. 1 of the paper, which is strict.
 CRITERIA = {
@@ -79,7 +78,7 @@ class Criterion:
         """Read a criterion; ConfigError says what was expected, and at which character."""
         return cls(text, tuple(_Parser(text).criterion()))
 
-    def met(self, refined: Floats, original: Floats) -> npt.NDArray[np.bool_]:
+    def met(self, refined: Floats, original: Floats) -> Flags:
         """Where the criterion is met."""
         columns = {"refined": np.asarray(refined, np.float64), "original": np.asarray(original, np.float64)}
         stack: list[Any] = []

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from askew.core.ranking import Floats
 from askew.core.shares import wilson
 
-Floats = npt.NDArray[np.float64]
 Z = 1.959963984540054
 _NEAR = 1e-14
 _LEAST_FOR_MEDIAN = 6

@@ -15,19 +15,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import OUTCOMES, signs
-from askew.core.ranking import Floats, Ints
+from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shares import wilson
 from askew.selectors.pairs import ORIGINAL, best_rows
 from askew.selectors.summary import summarise
 from askew.statistics.intervals import change_interval, size_bounds
 
-Flags = npt.NDArray[np.bool_]
 SIDES = ("helped", "same", "hurt")
 EVERY = "all candidates"
 _NUMBERED = re.compile(r"-\d+$")

@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import load_lexicon
+from askew.core.ranking import Flags, Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need, no_bars
 from askew.models.relevance import room
 from askew.trainers.common import Pace, Progress, remembered, run, seed_all
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
@@ -80,7 +78,7 @@ class Labelled:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> Labelled:
+    def take(self, rows: Flags) -> Labelled:
         """Some of the texts."""
         return Labelled(tuple(self.texts[i] for i in np.flatnonzero(rows)), self.labels[rows], self.classes)
 

@@ -25,13 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
 from askew.models.relevance import room
 from askew.trainers.common import Pace, Progress, choose_device, run, seed_all
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
 _CHUNK = 20_000
 # Widths that are multiples of this suit the matrix units of a GPU, and cost nothing elsewhere.

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from askew.core.ranking import Floats
 from askew.trainers.card import Table
 from askew.trainers.grepbias.scores import (
     GENDERS,
-    Floats,
     Groups,
     average_zero_shot,
     cell_accuracy,

@@ -21,11 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.measure import Bounds
+from askew.core.ranking import Floats
 
-Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
 _BETA = 1.2
 _ORDERS = 4
