@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import random
 import re
@@ -23,7 +24,7 @@ from typing import Any
 
 from askew.core.split import part_of
 from askew.models.prompts import from_passage, from_query
-from askew.statistics.overlap import bleu, rouge_l
+from askew.trainers.rewriting.scores import bleu_counts, common_length, f_measure
 
 COLLECTIONS = ("boolq", "squad_part")
 ALIKE, SAME = 0.75, 0.985
@@ -203,13 +204,27 @@ def _first_line(texts: list[str]) -> str:
 
 def _scores(task: str, rows: list[dict[str, str]], made: list[str]) -> dict[str, float]:
     chosen = [(row, text) for row, text in zip(rows, made, strict=True) if row["task"] == task]
-    pairs = [(row["target"], text) for row, text in chosen]
+    pairs = [(_words(row["target"]), _words(text)) for row, text in chosen]
     return {
         "n": len(pairs),
-        "rouge_l": sum(rouge_l(a, b) for a, b in pairs) / len(pairs),
-        "bleu": bleu([a for a, _ in pairs], [b for _, b in pairs]),
+        "rouge_l": sum(f_measure(common_length(a, b), len(a), len(b)) for a, b in pairs) / len(pairs),
+        "bleu": _bleu(pairs),
         "copies": sum(from_query(text) == row["prompt"] for row, text in chosen) / len(pairs),
     }
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _bleu(pairs: list[tuple[list[str], list[str]]]) -> float:
+    """Corpus BLEU (Papineni et al. 2002); 0 where no n-gram of some length is right anywhere."""
+    wanted, written = ([" ".join(words) for words in side] for side in zip(*pairs, strict=True))
+    *counts, ours, theirs = bleu_counts(wanted, written).sum(axis=0).tolist()
+    if not all(counts):
+        return 0.0
+    logs = [math.log(right / total) for right, total in zip(counts[:4], counts[4:], strict=True)]
+    return math.exp(min(0.0, 1 - ours / theirs) + sum(logs) / 4)
 
 
 def _demo_examples(adapter: str) -> list[dict[str, Any]]:

@@ -79,6 +79,8 @@ def test_what_is_certain_without_the_undefined_part_is_met():
         ("not refined", "expected true or false beginning at character 5"),
         ("refined > not 1", r"at character 11, found 'not'"),
         ("0 < refined < 1", r"the end \(join comparisons with 'and'\) at character 13, found '<'"),
+        ("1 > 0 or not 1 > 2 > 3", r"the end \(join comparisons with 'and'\) at character 20, found '>'"),
+        ("(0 < refined < 1) and 1 > 0", r"expected '\)' at character 14, found '<'"),
         ("refined = 1", "at character 9, found '='"),
         ("refined.real > 1", r"at character 8, found '\.'"),
         ("refined > 1.2.3", "a blank after the number at character 14"),

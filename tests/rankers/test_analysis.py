@@ -8,58 +8,12 @@ from hypothesis import strategies as st
 from askew.core.errors import UnknownName
 from askew.rankers import lucene
 from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.porter import stem
 from askew.rankers.bm25.wordbreak import tokenize
 
 
 def tokens(text):
     found = tokenize(pa.array([text], pa.large_string()))
     return [found.words[i] for i in found.ids.tolist()]
-
-
-@pytest.mark.parametrize(
-    ("word", "stemmed"),
-    [
-        # Examples of the published description of the algorithm, a few of each step.
-        *(
-            ("caresses", "caress"),
-            ("ponies", "poni"),
-            ("ties", "ti"),
-            ("cats", "cat"),
-            ("feed", "feed"),
-            ("agreed", "agre"),
-        ),
-        *(
-            ("plastered", "plaster"),
-            ("bled", "bled"),
-            ("motoring", "motor"),
-            ("sing", "sing"),
-            ("conflated", "conflat"),
-        ),
-        *(("troubled", "troubl"), ("sized", "size"), ("hopping", "hop"), ("falling", "fall"), ("hissing", "hiss")),
-        *(("filing", "file"), ("happy", "happi"), ("sky", "sky"), ("relational", "relat"), ("conditional", "condit")),
-        *(
-            ("vileli", "vile"),
-            ("digitizer", "digit"),
-            ("radicalli", "radic"),
-            ("operator", "oper"),
-            ("triplicate", "triplic"),
-        ),
-        *(
-            ("hopefulness", "hope"),
-            ("formative", "form"),
-            ("electrical", "electr"),
-            ("goodness", "good"),
-            ("revival", "reviv"),
-        ),
-        *(("allowance", "allow"), ("airliner", "airlin"), ("adjustable", "adjust"), ("replacement", "replac")),
-        *(("adoption", "adopt"), ("bowdlerize", "bowdler"), ("probate", "probat"), ("rate", "rate"), ("cease", "ceas")),
-        *(("controll", "control"), ("roll", "roll"), ("as", "as"), ("is", "is"), ("archaeology", "archaeolog")),
-        *(("possibly", "possibl"), ("naïvely", "naïv")),
-    ],
-)
-def test_stems_are_those_of_the_published_algorithm(word, stemmed):
-    assert stem(word) == stemmed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.reformulators.stemmers.porter import stem
+from askew.core.porter import stem
 from askew.trainers.rewriting.scores import (
     MEASURES,
     TABLE_6,

@@ -19,15 +19,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import ConfigError
-from askew.core.ranking import Floats
+from askew.core.ranking import Flags, Floats
 
 # RePair's boxes by name: as its distributed files have them, and Eq. 1 of the paper, which is strict.
 CRITERIA = {
@@ -37,19 +36,13 @@ CRITERIA = {
     "eq1": "refined > original",
 }
 LONGEST, DEEPEST = 1000, 30
-NAMES = {
-    "refined": "refined", "refined_q_metric": "refined",
-    "original": "original", "original_q_metric": "original",
-}  # fmt: skip
+NAMES = {"refined": "refined", "refined_q_metric": "refined", "original": "original", "original_q_metric": "original"}
 _NUMBER, _TRUTH = "a number", "true or false"
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign><=|>=|==|!=|[-+*/()<>,]))"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign><=|>=|==|!=|[-+*/()<>,])|(?P<other>\S))"
 )
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-}  # fmt: skip
-_FUNCTIONS = {"abs": (1, 1), "min": (2, LONGEST), "max": (2, LONGEST)}
+_Found = TypeVar("_Found")
 
 
 class _Token(NamedTuple):
@@ -65,9 +58,45 @@ class _Truth(NamedTuple):
     no: Any
 
 
-class _Step(NamedTuple):
-    what: str
-    value: Any = None
+def _not(found: _Truth) -> _Truth:
+    return _Truth(found.no, found.yes)
+
+
+def _and(left: _Truth, right: _Truth) -> _Truth:
+    return _Truth(np.logical_and(left.yes, right.yes), np.logical_or(left.no, right.no))
+
+
+def _or(left: _Truth, right: _Truth) -> _Truth:
+    return _Truth(np.logical_or(left.yes, right.yes), np.logical_and(left.no, right.no))
+
+
+def _compare(operator: Callable[[Any, Any], Any], left: Any, right: Any) -> _Truth:
+    known = ~(np.isnan(left) | np.isnan(right))
+    found = operator(left, right)
+    return _Truth(found & known, ~found & known)
+
+
+def _divide(left: Any, right: Any) -> Any:
+    return np.divide(left, np.where(np.equal(right, 0), np.nan, right))
+
+
+# How closely operators bind, and what they do.
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT = range(6)
+_COMPARE = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+_OPERATORS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+    "or": (_OR, _or),
+    "and": (_AND, _and),
+    **{sign: (_COMPARISON, partial(_compare, operator)) for sign, operator in _COMPARE.items()},
+    "+": (_SUM, np.add),
+    "-": (_SUM, np.subtract),
+    "*": (_PRODUCT, np.multiply),
+    "/": (_PRODUCT, _divide),
+}
+_FUNCTIONS = {"abs": np.abs, "min": np.minimum, "max": np.maximum}
+# A number, a name, or a function with how many values it takes from the stack.
+_Step = float | str | tuple[Callable[..., Any], int]
 
 
 @dataclass(frozen=True)
@@ -75,64 +104,29 @@ class Criterion:
     """A criterion on a refined and an original score; two with the same text are the same."""
 
     text: str
-    steps: tuple[_Step, ...]
+    steps: tuple[_Step, ...] = field(compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Criterion:
         """Read a criterion; ConfigError says what was expected, and at which character."""
         return cls(text, tuple(_CriteriaParser(text).criterion()))
 
-    def met(self, refined: Floats, original: Floats) -> npt.NDArray[np.bool_]:
+    def met(self, refined: Floats, original: Floats) -> Flags:
         """Where the criterion is met."""
         columns = {"refined": np.asarray(refined, np.float64), "original": np.asarray(original, np.float64)}
         stack: list[Any] = []
         with np.errstate(all="ignore"):
             for step in self.steps:
-                _run(step, stack, columns)
+                if isinstance(step, tuple):
+                    function, count = step
+                    stack[-count:] = [function(*stack[-count:])]
+                else:
+                    stack.append(columns[step] if isinstance(step, str) else step)
         return np.array(np.broadcast_to(stack.pop().yes, columns["refined"].shape))
 
 
-def _run(step: _Step, stack: list[Any], columns: dict[str, Floats]) -> None:
-    if step.what == "number":
-        stack.append(step.value)
-    elif step.what == "name":
-        stack.append(columns[step.value])
-    elif step.what == "call":
-        name, count = step.value
-        arguments = [stack.pop() for _ in range(count)]
-        stack.append(_call(name, arguments))
-    elif step.what == "not":
-        found = stack.pop()
-        stack.append(_Truth(found.no, found.yes))
-    elif step.what == "minus":
-        stack.append(np.negative(stack.pop()))
-    else:
-        right, left = stack.pop(), stack.pop()
-        stack.append(_combine(step.what, left, right))
-
-
-def _call(name: str, arguments: list[Any]) -> Any:
-    if name == "abs":
-        return np.abs(arguments[0])
-    return reduce(np.minimum if name == "min" else np.maximum, arguments)
-
-
-def _combine(what: str, left: Any, right: Any) -> Any:
-    if what == "and":
-        return _Truth(np.logical_and(left.yes, right.yes), np.logical_or(left.no, right.no))
-    if what == "or":
-        return _Truth(np.logical_or(left.yes, right.yes), np.logical_and(left.no, right.no))
-    if what in _COMPARE:
-        known = ~(np.isnan(left) | np.isnan(right))
-        found = _COMPARE[what](left, right)
-        return _Truth(found & known, ~found & known)
-    if what == "/":
-        return np.divide(left, np.where(np.equal(right, 0), np.nan, right))
-    return {"+": np.add, "-": np.subtract, "*": np.multiply}[what](left, right)
-
-
 class _CriteriaParser:
-    """Recursive descent; each method emits steps and tells what they leave: a number or a truth value."""
+    """Precedence climbing; each method emits steps and tells what they leave: a number or a truth value."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -142,28 +136,21 @@ class _CriteriaParser:
         self.tokens = self._tokens()
 
     def criterion(self) -> list[_Step]:
-        found = self._any_of()
-        if self._next().kind != "end":
-            chained = self._next().text in _COMPARE
-            raise self._fail("the end" + (" (join comparisons with 'and')" if chained else ""), self._next())
+        found, end = self._expression(_OR), self._next()
+        if end.kind != "end":
+            raise self._fail("the end" + (" (join comparisons with 'and')" if end.text in _COMPARE else ""), end)
         self._want(_TRUTH, found, self.tokens[0])
         return self.steps
 
     def _tokens(self) -> list[_Token]:
-        found, at, end = [], 0, len(self.text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self.text, at)
-            if match is None:
-                at += len(self.text[at:]) - len(self.text[at:].lstrip())
-                raise self._fail(
-                    "a number, a name, an operator such as == or a bracket", _Token("?", self.text[at], at)
-                )
+        found = []
+        for match in _TOKEN.finditer(self.text.rstrip()):
             kind = str(match.lastgroup)
-            found.append(_Token(kind, match.group(kind), match.start(kind)))
-            glued = kind == "number" and re.match(r"[A-Za-z_.]", self.text[match.end() :])
-            if glued:
-                raise self._fail("a blank after the number", _Token("?", glued.group(), match.end()))
-            at = match.end()
+            found.append(_Token(kind, match[kind], match.start(kind)))
+            if kind == "other":
+                raise self._fail("a number, a name, an operator such as == or a bracket", found[-1])
+            if kind == "number" and (glued := re.match(r"[A-Za-z_.]", self.text[match.end() :])):
+                raise self._fail("a blank after the number", _Token("other", glued.group(), match.end()))
         return [*found, _Token("end", "", len(self.text))]
 
     def _fail(self, expected: str, token: _Token) -> ConfigError:
@@ -176,120 +163,102 @@ class _CriteriaParser:
 
     def _take(self, *texts: str) -> str:
         """The next token's text where it is one of these, otherwise nothing."""
-        token = self._next()
-        if token.kind == "number" or token.text not in texts or not token.text:
+        text = self._next().text
+        if text not in texts:
             return ""
         self.at += 1
-        return token.text
+        return text
 
     def _want(self, kind: str, found: str, token: _Token) -> None:
         if kind != found:
             raise self._fail(f"{kind} beginning", token)
 
-    def _any_of(self) -> str:
-        return self._chain(self._all_of, ("or",), _TRUTH)
-
-    def _all_of(self) -> str:
-        return self._chain(self._negation, ("and",), _TRUTH)
-
-    def _sum(self) -> str:
-        return self._chain(self._product, ("+", "-"), _NUMBER)
-
-    def _product(self) -> str:
-        return self._chain(self._signed, ("*", "/"), _NUMBER)
-
-    def _chain(self, part: Callable[[], str], operators: tuple[str, ...], kind: str) -> str:
+    def _operand(self, kind: str, least: int) -> None:
         start = self._next()
-        found = part()
-        while operator := self._take(*operators):
+        self._want(kind, self._expression(least), start)
+
+    def _expression(self, least: int) -> str:
+        """What operators join that bind at least so closely."""
+        start, most = self._next(), _PRODUCT
+        if least <= _NOT and start.text == "not":
+            found, most = self._negation(), _AND
+        else:
+            found = self._signed()
+        while self._next().text in _OPERATORS:
+            level, apply = _OPERATORS[self._next().text]
+            if not least <= level <= most:
+                break
+            kind = _TRUTH if level <= _AND else _NUMBER
             self._want(kind, found, start)
-            start = self._next()
-            found = part()
-            self._want(kind, found, start)
-            self.steps.append(_Step(operator))
+            self.at += 1
+            self._operand(kind, level + 1)
+            self.steps.append((apply, 2))
+            if level <= _COMPARISON:
+                found, most = _TRUTH, min(level, _AND)
         return found
 
     def _negation(self) -> str:
         count = 0
         while self._take("not"):
             count += 1
-        start = self._next()
-        found = self._comparison()
-        if count:
-            self._want(_TRUTH, found, start)
-        if count % 2:
-            self.steps.append(_Step("not"))
-        return found
-
-    def _comparison(self) -> str:
-        start = self._next()
-        found = self._sum()
-        operator = self._take(*_COMPARE)
-        if not operator:
-            return found
-        self._want(_NUMBER, found, start)
-        start = self._next()
-        self._want(_NUMBER, self._sum(), start)
-        self.steps.append(_Step(operator))
+        self._operand(_TRUTH, _COMPARISON)
+        self.steps += [(_not, 1)] * (count % 2)
         return _TRUTH
 
     def _signed(self) -> str:
         signs = ""
         while sign := self._take("-", "+"):
             signs += sign
-        start = self._next()
-        found = self._atom()
+        start, found = self._next(), self._atom()
         if signs:
             self._want(_NUMBER, found, start)
-        if signs.count("-") % 2:
-            self.steps.append(_Step("minus"))
+        self.steps += [(np.negative, 1)] * (signs.count("-") % 2)
         return found
 
     def _atom(self) -> str:
         token = self._next()
-        if self._take("("):
-            return self._inside(token)
+        if token.text == "(":
+            return self._inside(partial(self._expression, _OR), "')'")
         self.at += 1
         if token.kind == "number":
             value = float(token.text)
             if not math.isfinite(value):
                 raise self._fail("a finite number", token)
-            self.steps.append(_Step("number", value))
+            self.steps.append(value)
         elif token.text in _FUNCTIONS:
-            self._arguments(token)
+            self._call(token)
         elif token.text in NAMES:
-            self.steps.append(_Step("name", NAMES[token.text]))
+            self.steps.append(NAMES[token.text])
         else:
             known = ", ".join(["a number", *NAMES, *_FUNCTIONS])
             raise self._fail(f"one of {known}, 'not' or a bracket", token)
         return _NUMBER
 
-    def _inside(self, bracket: _Token) -> str:
+    def _inside(self, part: Callable[[], _Found], end: str) -> _Found:
+        """What is between brackets."""
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self._fail(f"at most {DEEPEST} brackets within each other", bracket)
-        found = self._any_of()
+            raise self._fail(f"at most {DEEPEST} brackets within each other", self._next())
+        self.at += 1
+        found = part()
         if not self._take(")"):
-            raise self._fail("')'", self._next())
+            raise self._fail(end, self._next())
         self.depth -= 1
         return found
 
-    def _arguments(self, name: _Token) -> None:
-        bracket, count = self._next(), 0
-        least, most = _FUNCTIONS[name.text]
-        if not self._take("("):
+    def _call(self, name: _Token) -> None:
+        if self._next().text != "(":
             raise self._fail(f"'(' after {name.text}", self._next())
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise self._fail(f"at most {DEEPEST} brackets within each other", bracket)
+        count = self._inside(self._arguments, "',' or ')'")
+        if name.text == "abs" and count != 1:
+            raise self._fail(f"abs of 1 value instead of {count}", name)
+        if name.text != "abs" and count < 2:
+            raise self._fail(f"{name.text} of 2 values or more instead of {count}", name)
+        self.steps += [(np.abs, 1)] if count == 1 else [(_FUNCTIONS[name.text], 2)] * (count - 1)
+
+    def _arguments(self) -> int:
+        count = 0
         while not count or self._take(","):
-            start = self._next()
-            self._want(_NUMBER, self._sum(), start)
+            self._operand(_NUMBER, _SUM)
             count += 1
-        if not self._take(")"):
-            raise self._fail("',' or ')'", self._next())
-        self.depth -= 1
-        if not least <= count <= most:
-            wanted = f"{least} value" if least == most else f"{least} values or more"
-            raise self._fail(f"{name.text} of {wanted} instead of {count}", name)
-        self.steps.append(_Step("call", (name.text, count)))
+        return count

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-_BLOCK = 1 << 22
-
 
 def fingerprint(value: Any, length: int = 16) -> str:
     """The fingerprint of a JSON-like value; dictionary order does not matter."""
@@ -18,8 +16,5 @@ def fingerprint(value: Any, length: int = 16) -> str:
 
 def digest_file(path: Path) -> str:
     """The SHA-256 of a file, read in blocks."""
-    sha = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            sha.update(block)
-    return sha.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 ORDERS = ("score", "file")
 # Queries of one part: the columns of a part stay in the cache, and memory stays flat.
@@ -44,7 +45,7 @@ class Rankings:
         """How many documents each query has."""
         return np.diff(self.offsets)
 
-    def keep(self, wanted: npt.NDArray[np.bool_]) -> Rankings:
+    def keep(self, wanted: Flags) -> Rankings:
         """Without the entries not wanted; what follows them moves up. No query is lost."""
         running = np.concatenate([[0], np.cumsum(wanted)])
         return Rankings(self.query_ids, running[self.offsets].astype(np.int64), self.docs[wanted], self.may_repeat)
@@ -86,7 +87,7 @@ class Rankings:
             docs = self.docs[offsets[0] : offsets[-1]]
             yield rows, Rankings(self.query_ids[rows.start : rows.stop], offsets - offsets[0], docs, self.may_repeat)
 
-    def columns(self, k: int | None) -> Iterator[tuple[int, Ints, npt.NDArray[np.bool_] | None]]:
+    def columns(self, k: int | None) -> Iterator[tuple[int, Ints, Flags | None]]:
         """Rank by rank: the document of every query at that rank (-1 where the list is over).
 
         The third value says which queries have one; None means all. Adding up rank by rank makes the last digit of a

@@ -7,9 +7,7 @@ import pyarrow as pa
 from askew.core.errors import DataError
 
 DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
-QUERIES = pa.schema([("query_id", pa.string()), ("text", pa.string())])
 JUDGEMENTS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())])
-RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
 
 
 def mentions_schema(groups: tuple[str, ...]) -> pa.Schema:

@@ -97,3 +97,8 @@ def drop_without_terms(table: pa.Table, rejected: Rejected, where: str) -> pa.Ta
     lines = table["line"].filter(empty)
     rejected.add("query without a term", len(lines), (place(where, line.as_py()) for line in lines[:3]))
     return table.filter(pc.invert(empty))
+
+
+def list_sizes(lists: pa.Array) -> Any:
+    """How many values each list has; none where it is null."""
+    return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)

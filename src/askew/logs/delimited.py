@@ -35,9 +35,7 @@ from askew.logs.scan import (
 )
 
 AOL_NAMES = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
-AOL_ROLES = {
-    "user": "AnonID", "query": "Query", "time": "QueryTime", "click_rank": "ItemRank", "click_doc": "ClickURL",
-}  # fmt: skip
+AOL_ROLES = {"user": "AnonID", "query": "Query", "time": "QueryTime", "click_rank": "ItemRank", "click_doc": "ClickURL"}
 ROLES = ("user", "session", "time", "query", "entry", "click_rank", "click_doc", "results", "topic")
 NEEDED = ("time", "query")
 

@@ -31,7 +31,7 @@ _PAGES = ("results_before", "results_after", "texts_before", "texts_after", "doc
 
 def reduce_events(
     events: pa.Table, groups: Sequence[str], count: CountMentions | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The events without their pages, with what the pages say; and sums of exposure per site (see ``site_table``)."""
     frame = pl.DataFrame(pl.from_arrow(events)).with_row_index("event")
     frame = frame.with_columns(group=_group_names(frame["mask"], groups))
@@ -157,9 +157,11 @@ def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.Da
             }
         )  # fmt: skip
     schema = {
-        "site": pl.String, "n": pl.Int64, "users": pl.Int64,
+        "site": pl.String,
+        "n": pl.Int64,
+        "users": pl.Int64,
         **dict.fromkeys(("before", "after", "ratio", "low", "high"), pl.Float64),
-    }  # fmt: skip
+    }
     # Users are summed in the order of numbers that differ in every run: beyond twelve digits sums differ as well.
     return (
         pl.DataFrame(rows, schema=schema)

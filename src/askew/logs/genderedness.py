@@ -116,12 +116,13 @@ def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
     # One query, one topic: the first that the log gives it.
     topic = [pl.col("topic").first()] if "topic" in events.columns else []
     table = two.group_by("original", maintain_order=True).agg(
-        *topic, n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64),
+        *topic,
+        n=pl.len().cast(pl.Int64),
+        users=pl.col("user").n_unique().cast(pl.Int64),
         hits=(pl.col("group") == groups[0]).sum().cast(pl.Int64),
-    )  # fmt: skip
+    )
     table = table.with_columns(share=pl.col("hits") / pl.col("n")).sort("n", "original", descending=[True, False])
-    p = np.atleast_1d(coin_p(table["hits"].to_numpy(), table["n"].to_numpy())) if table.height else np.zeros(0)
-    return table.with_columns(p=pl.Series(p, dtype=pl.Float64))
+    return table.with_columns(p=pl.Series(coin_p(table["hits"].to_numpy(), table["n"].to_numpy())))
 
 
 def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.DataFrame:

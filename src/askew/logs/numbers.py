@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
+from askew.core.ranking import Floats
 from askew.core.shares import wilson
 
-Floats = npt.NDArray[np.float64]
 Z = 1.959963984540054
-_TINY = 1e-300
 _NEAR = 1e-14
 _LEAST_FOR_MEDIAN = 6
 
@@ -138,7 +137,7 @@ class Correlation:
 
 def spearman(x: Any, y: Any) -> Correlation:
     """How far two columns agree in rank; equal values share the mean of their ranks. NaN for constants or n < 3."""
-    a, b = average_ranks(np.asarray(x, np.float64)), average_ranks(np.asarray(y, np.float64))
+    a, b = (pl.Series(np.asarray(side, np.float64)).rank().to_numpy() for side in (x, y))
     n = len(a)
     if n < 3 or a.std() == 0 or b.std() == 0:
         return Correlation(math.nan, math.nan, math.nan, math.nan, n)
@@ -160,59 +159,18 @@ def _whole_agreement(ranks: Floats) -> float:
     return min(1.0, (2 if even else 1) * math.exp(ties - math.lgamma(n + 1)))
 
 
-def average_ranks(values: Floats) -> Floats:
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2.0)[inverse]
-
-
 def student_p(t: float, degrees: int) -> float:
     """The chance of a t at least as far from zero."""
-    return float(beta_share(degrees / 2.0, 0.5, degrees / (degrees + t * t)))
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(degrees, -abs(t)))
 
 
 def coin_p(hits: Any, n: Any) -> Floats:
     """Two-tailed binomial test against one half, for many counts at once."""
-    n = np.asarray(n, np.float64)
-    fewer = np.minimum(np.asarray(hits, np.float64), n - np.asarray(hits, np.float64))
+    from scipy.special import betainc
+
+    hits, n = np.asarray(hits, np.float64), np.asarray(n, np.float64)
+    fewer = np.minimum(hits, n - hits)
     # P(X <= k) of a fair coin is a share of the beta function.
-    tail = beta_share(n - fewer, fewer + 1.0, np.full(n.shape, 0.5))
-    return np.minimum(1.0, 2.0 * np.asarray(tail))
-
-
-def beta_share(a: Any, b: Any, x: Any) -> Floats:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction."""
-    a, b, x = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in (a, b, x)))
-    swap = x > (a + 1) / (a + b + 2)
-    p, q, at = np.where(swap, b, a), np.where(swap, a, b), np.where(swap, 1 - x, x)
-    logs = _log_gamma(p + q) - _log_gamma(p) - _log_gamma(q)
-    with np.errstate(divide="ignore"):
-        front = np.exp(logs + p * np.log(at) + q * np.log1p(-at)) / p
-    value = np.where(at <= 0, 0.0, front * _fraction(p, q, at))
-    return np.where(swap, 1 - value, value)[0] if value.shape == (1,) else np.where(swap, 1 - value, value)
-
-
-def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
-    """Lentz's way through the continued fraction of the beta function."""
-    c = np.ones_like(x)
-    d = 1 - (a + b) * x / (a + 1)
-    d = 1 / np.where(np.abs(d) < _TINY, _TINY, d)
-    value = d.copy()
-    for m in range(1, 20_000):
-        for top in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 + top * d
-            d = 1 / np.where(np.abs(d) < _TINY, _TINY, d)
-            c = 1 + top / c
-            c = np.where(np.abs(c) < _TINY, _TINY, c)
-            value = value * c * d
-        if np.all(np.abs(c * d - 1) < _NEAR):
-            break
-    return value
-
-
-def _log_gamma(values: Floats) -> Floats:
-    return np.array([math.lgamma(v) for v in values.ravel().tolist()]).reshape(values.shape)
+    return np.asarray(np.minimum(1.0, 2.0 * betainc(n - fewer, fewer + 1.0, 0.5)))

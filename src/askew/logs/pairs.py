@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.compiled import compiled
-from askew.logs.columns import bytes_of, text_array
+from askew.logs.columns import bytes_of, list_sizes, text_array
 from askew.logs.definition import LogVocabulary
 from askew.logs.scan import gather
 from askew.logs.termtable import TermTable, vocabulary_table
@@ -190,16 +190,12 @@ class _FoundPairs:
 
     def _first_filled(self, column: str, search: Any) -> Any:
         """The first row of each search whose list has something in it, or -1."""
-        return _first_filled(self.order, self.first, search, self._lengths(self.rows[column].combine_chunks()))
-
-    @staticmethod
-    def _lengths(lists: pa.Array) -> Any:
-        return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+        return _first_filled(self.order, self.first, search, list_sizes(self.rows[column].combine_chunks()))
 
     def _first_values(self, column: str, row: Any) -> pa.Array:
         """The first value of the lists of these rows; null where a list is empty, or a row is -1."""
         lists = self.rows[column].combine_chunks()
-        there = (row >= 0) & (self._lengths(lists)[row] > 0)
+        there = (row >= 0) & (list_sizes(lists)[row] > 0)
         values = pc.list_element(lists.take(pa.array(row[there])), 0)
         return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
 

@@ -57,7 +57,7 @@ def gap_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
         found = median(part["gap"].to_numpy() / 1000.0, part["user"].to_numpy())
         rows.append(
             {"group": label, "entry": entry, "n": found.n, "median": found.value, "low": found.low, "high": found.high}
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
 

@@ -57,9 +57,7 @@ class Planted:
     )  # fmt: skip
     spread: float = 0.8
     click_before: float = 0.2
-    click_ratio: Mapping[str, float] = field(
-        default_factory=lambda: {"edited": 2.5, "recommended": 3.6, "other": 2.2}
-    )  # fmt: skip
+    click_ratio: Mapping[str, float] = field(default_factory=lambda: {"edited": 2.5, "recommended": 3.6, "other": 2.2})
     changes: tuple[float, ...] = (0.62, 0.18, 0.14, 0.06)
     sites: int = 24
     kinds: tuple[float, ...] = (0.4, 0.25, 0.2, 0.15)

@@ -105,9 +105,11 @@ def is_utf8(data: Any, start: int, end: int) -> bool:
                 return False
         second = data[at + 1]
         if (
-            (first == 0xE0 and second < 0xA0) or (first == 0xED and second >= 0xA0)
-            or (first == 0xF0 and second < 0x90) or (first == 0xF4 and second >= 0x90)
-        ):  # fmt: skip
+            (first == 0xE0 and second < 0xA0)
+            or (first == 0xED and second >= 0xA0)
+            or (first == 0xF0 and second < 0x90)
+            or (first == 0xF4 and second >= 0x90)
+        ):
             return False
         at += size
     return True

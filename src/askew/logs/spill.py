@@ -46,7 +46,7 @@ class Parts:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._stack.close()
 
     def split(self, table: pa.Table) -> list[tuple[int, pa.Table]]:

@@ -127,9 +127,10 @@ class SyntheticLog:
         size = len(kind)
         each = len(_FOR_GROUP["female"])
         block = np.where(
-            kind == 2, drawn["group"] * each + rng.integers(0, each, size),
+            kind == 2,
+            drawn["group"] * each + rng.integers(0, each, size),
             len(GROUPS) * each + rng.integers(0, len(_FOR_OTHERS), size),
-        )  # fmt: skip
+        )
         other = rng.choice(self._size, size, p=self.planted.queries.in_log)
         # Never the same query twice: that would be no second search.
         other = np.where(other == drawn["query"], (other + 1) % self._size, other)
@@ -271,9 +272,11 @@ def _write_parquet(log: SyntheticLog, path: Path, order: str) -> None:
 
 def _flat(rows: pl.DataFrame, form: str) -> pl.DataFrame:
     rank = pl.col("click_rank").list.first().cast(pl.String).fill_null("")
-    doc = pl.col("click_doc").list.first().fill_null("") if "click_doc" in rows.columns else (
-        pl.when(rank == "").then(pl.lit("")).otherwise(pl.lit("http://www.example.com"))
-    )  # fmt: skip
+    doc = (
+        pl.col("click_doc").list.first().fill_null("")
+        if "click_doc" in rows.columns
+        else (pl.when(rank == "").then(pl.lit("")).otherwise(pl.lit("http://www.example.com")))
+    )
     if form == "aol":
         time = pl.col("time").dt.strftime("%Y-%m-%d %H:%M:%S")
         number = pl.col("user").str.slice(7).str.strip_chars_start("0").replace("", "0")

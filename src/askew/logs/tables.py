@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import DataError, UnknownName, place
-from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed
+from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed, list_sizes
 from askew.logs.events import COLUMNS, Batch, Rejected, entry_code, shape
 from askew.logs.scan import NOT_UTF8, NUL, TOO_LATE, parse_times
 
@@ -93,9 +93,9 @@ def _complete_clicks(named: dict[str, Any]) -> None:
     """A click known by its document alone has the rank 0: its place on the page is looked for later."""
     if "click_doc" not in named:
         return
-    docs = _sizes(named["click_doc"])
+    docs = list_sizes(named["click_doc"])
     ranks = named.get("click_rank", pa.array([[]] * len(docs), COLUMNS["click_rank"]))
-    known = _sizes(ranks)
+    known = list_sizes(ranks)
     lost = (known == 0) & (docs > 0)
     sizes = np.where(lost, docs, known)
     values = np.zeros(int(sizes.sum()), np.int32)
@@ -103,10 +103,6 @@ def _complete_clicks(named: dict[str, Any]) -> None:
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     named["click_rank"] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
-
-
-def _sizes(lists: pa.Array) -> Any:
-    return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int) -> str:

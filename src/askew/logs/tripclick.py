@@ -75,9 +75,7 @@ class TripClickLog:
         return pa.Table.from_pylist(rows, schema=_TEXT_SCHEMA), lines
 
 
-_TEXT_SCHEMA = pa.schema(
-    [(f.name, pa.list_(pa.string()) if f.name == "Documents" else pa.string()) for f in _SCHEMA]
-)  # fmt: skip
+_TEXT_SCHEMA = pa.schema([(f.name, pa.list_(pa.string()) if f.name == "Documents" else pa.string()) for f in _SCHEMA])
 
 
 def _fast(text: bytes) -> pa.Table | None:

@@ -134,9 +134,11 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
         f"its original where one of {measures} is better and none is worse. A pair is `robust` where it is worse under "
         "no ranker and better under one or more; pairs were chosen under the first ranker, so it is mostly the others "
         "that decide. Shares are of the pairs with a value under every ranker (n), with a 95% interval (Wilson; pairs "
-        "count as independent):", "",
-        *numbers.robust_table(pairs, facts), "",
-    ]  # fmt: skip
+        "count as independent):",
+        "",
+        *numbers.robust_table(pairs, facts),
+        "",
+    ]
 
 
 def _examples(pairs: pl.DataFrame, facts: Facts) -> list[str]:
@@ -189,12 +191,14 @@ def _making(facts: Facts) -> list[str]:
 
 def _splitting(pairs: pl.DataFrame) -> list[str]:
     return [
-        "## Splits", "",
+        "## Splits",
+        "",
         "The split of a query is told from its normalised text (Unicode NFKC, folded case, words only): queries that "
         "ask the same words are in one split, and no query is in two. "
         f"{echoes(pairs)} of {pairs.height} pairs have a rewritten text that is, normalised, an original query of "
-        "another split; leave them out where that matters.", "",
-    ]  # fmt: skip
+        "another split; leave them out where that matters.",
+        "",
+    ]
 
 
 def _uses() -> list[str]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from askew.core.ranking import Flags
 from askew.publish.facts import BOXES, Facts
-from askew.publish.rules import Mask, broken, once, values
+from askew.publish.rules import broken, once, values
 
 
 def stated(facts: Facts) -> dict[str, bool]:
@@ -42,7 +43,7 @@ def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
         yield from broken(pairs, ~inside & met & tested, f"a pair that has {criterion.text!r} is in {box}", *names)
 
 
-def _tested(pairs: pl.DataFrame, facts: Facts) -> Mask:
+def _tested(pairs: pl.DataFrame, facts: Facts) -> Flags:
     """Which pairs must be in the boxes that they fit."""
     if facts.selection.every:
         return np.ones(pairs.height, np.bool_)

@@ -10,8 +10,9 @@ import polars as pl
 
 from askew.core.measure import Direction
 from askew.core.outcome import UNKNOWN_SIGN, signs
+from askew.core.ranking import Flags
 from askew.publish.facts import Facts
-from askew.publish.rules import CLOSE, Mask, broken, once, values
+from askew.publish.rules import CLOSE, broken, once, values
 from askew.publish.selection import MIXED, SIDES, SIGNS, Label
 
 Rule = Callable[[pl.DataFrame, Facts], Iterator[str]]
@@ -52,7 +53,7 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
         yield from broken(chosen, ~right, said, "group", "label")
 
 
-def _is_in(labels: pl.Series, wanted: frozenset[Label]) -> Mask:
+def _is_in(labels: pl.Series, wanted: frozenset[Label]) -> Flags:
     """Which labels are among the wanted ones; a number is never a text."""
     kind = int if labels.dtype.is_integer() else str
     hits = [label for label in labels.unique() if isinstance(label, kind) and label in wanted]
@@ -108,7 +109,7 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     yield from broken(pairs, group != pairs["group"].to_numpy(), "the group is that of the old values", "group")
 
 
-def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict[str, Direction]) -> Mask:
+def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict[str, Direction]) -> Flags:
     """Whether the old value of every measure is as good as its threshold; an unknown value reaches nothing."""
     reached = np.ones(pairs.height, bool)
     for measure, threshold in thresholds.items():

@@ -22,9 +22,9 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.expression import CRITERIA, Criterion
+from askew.core.ranking import Flags
 from askew.publish.facts import Facts
 from askew.publish.layouts import tsv_problems, tsv_text
-from askew.publish.rules import Mask
 
 FOLDER = "repair"
 ORIGINAL = "-1"
@@ -173,7 +173,7 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
         raise DataError(f"{name}: expected one original (order -1) for each query, before the others; first: {found!r}")
 
 
-def _place_of_original(is_original: Mask) -> pl.Series:
+def _place_of_original(is_original: Flags) -> pl.Series:
     """For each row the row of the last original; the first row where there is none yet."""
     places = np.maximum.accumulate(np.where(is_original, np.arange(len(is_original)), 0))
     return pl.Series(places)
@@ -190,7 +190,7 @@ def _gold_problems(gold: pl.DataFrame, every: pl.DataFrame | None, names: Mappin
         yield f"{names['gold']}: its rows are not those of {names['all']} that are gold"
 
 
-def _is_gold(table: pl.DataFrame) -> Mask:
+def _is_gold(table: pl.DataFrame) -> Flags:
     """Originals, and candidates that are gold."""
     is_original, values = (table["order"] == ORIGINAL).to_numpy(), table["value"].to_numpy()
     original = values[_place_of_original(is_original).to_numpy()]

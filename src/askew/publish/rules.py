@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Mask = npt.NDArray[np.bool_]
+from askew.core.ranking import Flags, Floats
+
 # Gains and scores are sums of two or three numbers; anything beyond rounding is an error.
 CLOSE = 1e-9
 _SHOWN = 60
 
 
-def broken(pairs: pl.DataFrame, wrong: Mask | pl.Expr | pl.Series, said: str, *shown: str) -> Iterator[str]:
+def broken(pairs: pl.DataFrame, wrong: Flags | pl.Expr | pl.Series, said: str, *shown: str) -> Iterator[str]:
     """A line if some pairs are wrong; ``shown`` are the columns of which the first one's values are told."""
     mask = pl.Series(wrong) if isinstance(wrong, np.ndarray) else wrong
     rows = pairs.filter(mask)
@@ -31,7 +31,7 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
 
 
-def values(pairs: pl.DataFrame, name: str) -> npt.NDArray[np.float64]:
+def values(pairs: pl.DataFrame, name: str) -> Floats:
     """A column with NaN for what is missing."""
     return pairs[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 

@@ -16,7 +16,8 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.models import MINILM, identify, load_model
 from askew.plugins.methods import Candidates, Passage, QueryBatch
-from askew.reformulators.passages import NOTHING, add_expanded, one_line, positive
+from askew.reformulators.lexical import one_line
+from askew.reformulators.passages import NOTHING, add_expanded, positive
 
 
 class BertQe:

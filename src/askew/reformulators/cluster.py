@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from askew.core.errors import ConfigError
+from askew.core.ranking import Floats
 from askew.plugins.methods import Candidates, QueryBatch
-from askew.reformulators.graphs import Clusters, Floats, first_split, louvain
+from askew.reformulators.graphs import Clusters, first_split, louvain
 from askew.reformulators.passages import Bag, Reading, Weights, append_terms, best_first, positive
 
 _READS = frozenset({"passages", "statistics"})

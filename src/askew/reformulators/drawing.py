@@ -51,7 +51,7 @@ def draw(
         if not shown:
             found.reject("nothing to read")
             continue
-        seen, drawn, call = {_plain(asked.texts[row])}, 0, 0
+        seen, drawn, call = {plain(asked.texts[row])}, 0, 0
         kept = 0
         while kept < how.count and drawn < how.attempts:
             prompt, doc_id = shown[call % len(shown)]
@@ -63,7 +63,7 @@ def draw(
                 if reason := _refuse(line, seen, asked.texts[row]):
                     found.reject(reason)
                     continue
-                seen.add(_plain(line))
+                seen.add(plain(line))
                 found.add(row, line, doc_id)
                 kept += 1
             call += 1
@@ -83,12 +83,13 @@ def _refuse(line: str, seen: set[str], original: str) -> str:
         return "empty"
     if len(line) > _MOST_CHARACTERS:
         return "too long"
-    if _plain(line) == _plain(original):
+    if plain(line) == plain(original):
         return "same as the original"
-    return "duplicate" if _plain(line) in seen else ""
+    return "duplicate" if plain(line) in seen else ""
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """What two queries share that differ only in case, blanks and the mark at the end."""
     return " ".join(text.lower().split()).rstrip("?.! ")
 
 

@@ -22,7 +22,8 @@ from askew.core.fingerprint import digest_file
 from askew.core.text import is_word_character
 from askew.core.text import word as words_of
 from askew.plugins.methods import Candidates, QueryBatch
-from askew.reformulators.passages import NOTHING, one_line, positive
+from askew.reformulators.lexical import one_line
+from askew.reformulators.passages import NOTHING, positive
 from askew.reformulators.vectors import SIMILARITIES, WordVectors, files_of, load_vectors
 
 # Articles, pronouns, auxiliaries, question words, prepositions and conjunctions: what has no synonyms worth adding.

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from askew.core.ranking import Flags, Floats
+
 Neighbours = list[set[int]]
 Clusters = list[list[int]]
 _LEAST_GAIN = 1e-12
@@ -115,7 +115,7 @@ def _move_nodes(weights: Floats) -> list[int]:
     return [int(label) for label in labels]
 
 
-def _gain(weights: Floats, degrees: Floats, node: int, inside: npt.NDArray[np.bool_]) -> float:
+def _gain(weights: Floats, degrees: Floats, node: int, inside: Flags) -> float:
     """What modularity gains, but for a factor, when a node with these weights joins the nodes inside."""
     total = degrees.sum()
     return float((weights[inside].sum() - degrees[node] * degrees[inside].sum() / total) / total)

@@ -11,10 +11,10 @@ from typing import Any, TypeGuard
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.porter import stem
 from askew.core.shipped import DATA
 from askew.core.text import word
 from askew.plugins.methods import Candidates, QueryBatch
-from askew.reformulators.stemmers.porter import stem
 
 Lookup = Callable[[str], list[str]]
 _SHIPPED = DATA / "questions-en.toml"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from askew.core.errors import ConfigError
 from askew.plugins.methods import Candidates, CollectionStatistics, Passage, QueryBatch
+from askew.reformulators.lexical import one_line
 
 Weights = dict[str, float]
 NOTHING = "nothing found"
@@ -34,7 +35,7 @@ class Reading:
 
     def __init__(
         self, asked: QueryBatch, method: str, documents: int, left_out: Callable[[str], bool] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.statistics, passages = needed(asked, method)
         self.passages = [found[:documents] for found in passages]
         self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]
@@ -114,11 +115,6 @@ def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], d
         found.add(row, f"{query} {added}", doc_id)
     else:
         found.reject(NOTHING)
-
-
-def one_line(text: str) -> str:
-    """The text with every run of white space as one blank."""
-    return " ".join(text.replace("\0", " ").split())
 
 
 def best_first(values: Mapping[str, float]) -> list[str]:

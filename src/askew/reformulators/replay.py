@@ -7,13 +7,13 @@ made and can be chosen by: ``where="method=genqr model=openai/gpt-4.1"``.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError, place
+from askew.core.fingerprint import digest_file
 from askew.plugins.methods import Candidates, QueryBatch
 
 _ID_NAMES = ("query_id", "qid", "q_id", "id", "_id")
@@ -37,8 +37,7 @@ class ReplayReformulator:
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the file by its content."""
         try:
-            with self._path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+            content = digest_file(self._path)[:12]
         except OSError as error:
             raise DataError(f"replay {self._path}: cannot be read ({error.strerror})") from None
         return {"file": content, "where": self._where, "columns": list(self._columns)}

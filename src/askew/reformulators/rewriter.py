@@ -8,7 +8,7 @@ from askew.core.errors import ConfigError
 from askew.models.find import identify
 from askew.models.rewrite import load_rewriter, read_about
 from askew.plugins.methods import Candidates, QueryBatch
-from askew.reformulators.drawing import clean
+from askew.reformulators.drawing import clean, plain
 
 
 class RewriterReformulator:
@@ -42,21 +42,17 @@ class RewriterReformulator:
             if not text.strip():
                 found.reject("nothing to read")
                 continue
-            seen = {_plain(text)}
+            seen = {plain(text)}
             # Each by itself: in company the last digits differ, and with them a close choice.
             lines = [clean(line) for line in rewriter.write([text], beams=self._beams)[0]]
             kept = 0
             for line in lines:
                 if kept == self._count:
                     break
-                if not line or _plain(line) in seen:
+                if not line or plain(line) in seen:
                     found.reject("empty" if not line else "same as the original or another")
                     continue
-                seen.add(_plain(line))
+                seen.add(plain(line))
                 found.add(row, line)
                 kept += 1
         return found
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split()).rstrip("?.! ")

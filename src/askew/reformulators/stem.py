@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from askew.core import porter as porter_rules
 from askew.core.text import word
 from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.stemmers import krovetz as krovetz_package
 from askew.reformulators.stemmers import lovins as lovins_rules
 from askew.reformulators.stemmers import paicehusk as paicehusk_rules
-from askew.reformulators.stemmers import porter as porter_rules
 from askew.reformulators.stemmers import porter2 as porter2_rules
 from askew.reformulators.stemmers import simple
 

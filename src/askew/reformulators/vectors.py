@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import ConfigError
+from askew.core.ranking import Ints
 from askew.reformulators.vectorfiles import Floats, check_readable, read_vectors, vocabulary_of
 
 SIMILARITIES = ("cosine", "euclidean")
@@ -37,9 +37,7 @@ class WordVectors:
     def __contains__(self, word: object) -> bool:
         return word in self._places
 
-    def nearest(
-        self, words: Sequence[str], count: int, similarity: str = "cosine"
-    ) -> list[list[tuple[str, float]]]:  # fmt: skip
+    def nearest(self, words: Sequence[str], count: int, similarity: str = "cosine") -> list[list[tuple[str, float]]]:
         """The nearest words of each word, nearest first, with their similarity; the word itself is not among them.
 
         Similarity is the cosine, or 1 / (1 + distance). Equal ones come in the order of the file. A word that has no
@@ -58,7 +56,7 @@ class WordVectors:
                 found[row] = self._weigh(int(places[row]), near, count, similarity)
         return found
 
-    def _short_lists(self, places: npt.NDArray[np.int64], count: int, similarity: str) -> npt.NDArray[np.int64]:
+    def _short_lists(self, places: Ints, count: int, similarity: str) -> Ints:
         """The rows that may be the nearest, in any order, with some to spare."""
         near = self.units[places] @ self.units.T
         if similarity == "euclidean":
@@ -71,7 +69,7 @@ class WordVectors:
             return np.broadcast_to(np.arange(len(self)), near.shape)
         return largest(near, wanted)
 
-    def _weigh(self, place: int, near: npt.NDArray[np.int64], count: int, similarity: str) -> list[tuple[str, float]]:
+    def _weigh(self, place: int, near: Ints, count: int, similarity: str) -> list[tuple[str, float]]:
         near = np.sort(near[near != place])
         one, others = self.units[place].astype(np.float64), self.units[near].astype(np.float64)
         if similarity == "euclidean":
@@ -83,7 +81,7 @@ class WordVectors:
         return [(self.words[near[i]], float(values[i])) for i in order.tolist()]
 
 
-def largest(values: Floats, count: int) -> npt.NDArray[np.int64]:
+def largest(values: Floats, count: int) -> Ints:
     """The columns of the largest values of each row, in any order.
 
     They stand in the blocks of the largest maxima: to look there only is four times faster than to part whole rows.

@@ -90,12 +90,14 @@ def agg_all(
     before, after = (_filled(numbers(table, measure), missing) for table in (originals, variants))
     order = pl.Series(query).to_frame("q").select(pl.int_range(pl.len()).over("q")).to_series()
     values = np.r_[before, after]
-    rows = pl.DataFrame({
-        "qid": pl.concat([originals.get_column("query_id"), variants.get_column("query_id")]),
-        "order": pl.concat([pl.repeat(ORIGINAL_ORDER, len(before), eager=True), "pred." + order.cast(pl.String)]),
-        "query": pl.concat([originals.get_column("text"), variants.get_column("text")]),
-        f"{ranker}.{measure}": values,
-    })  # fmt: skip
+    rows = pl.DataFrame(
+        {
+            "qid": pl.concat([originals.get_column("query_id"), variants.get_column("query_id")]),
+            "order": pl.concat([pl.repeat(ORIGINAL_ORDER, len(before), eager=True), "pred." + order.cast(pl.String)]),
+            "query": pl.concat([originals.get_column("text"), variants.get_column("text")]),
+            f"{ranker}.{measure}": values,
+        }
+    )
     number = np.r_[np.arange(len(before)), query]
     is_candidate = np.arange(len(rows)) >= len(before)
     lost, blank = np.isnan(before)[number], np.isnan(values)
@@ -140,13 +142,15 @@ def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
     is_original, values, _ = _read(table)
     second = np.flatnonzero(~is_original & np.r_[False, is_original[:-1]])
     first, found = table[second - 1], table[second]
-    return pl.DataFrame({
-        "qid": first.get_column("qid"),
-        "query": first.get_column("query"),
-        "value": values[second - 1],
-        "query_": found.get_column("query"),
-        "value_": values[second],
-    })  # fmt: skip
+    return pl.DataFrame(
+        {
+            "qid": first.get_column("qid"),
+            "query": first.get_column("query"),
+            "value": values[second - 1],
+            "query_": found.get_column("query"),
+            "value_": values[second],
+        }
+    )
 
 
 def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:

@@ -115,9 +115,11 @@ class Pareto:
     def settings(self) -> Mapping[str, Any]:
         """All that the selection depends on besides the scores. ``tolerance`` is for the outcome only."""
         return {
-            "effectiveness": self._effectiveness, "bias": self._bias,
-            "against_original": self._against_original, "tolerance": self._tolerance,
-        }  # fmt: skip
+            "effectiveness": self._effectiveness,
+            "bias": self._bias,
+            "against_original": self._against_original,
+            "tolerance": self._tolerance,
+        }
 
     def measures(self) -> tuple[str, ...]:
         """The measures it selects by."""

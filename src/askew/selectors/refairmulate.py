@@ -41,17 +41,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.core.outcome import Signs, check_tolerance, signs
-from askew.core.ranking import Floats, Ints
+from askew.core.ranking import Flags, Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
 from askew.selectors.settings import find_columns, finite, measure_texts, one_of, parts, whole_numbers
-
-Flags = npt.NDArray[np.bool_]
 
 GROUPS, LABELS = (1, 2, 3, 4), (0, 1, 2, 3, 4)
 SUBSETS = ("optimal", "effective", "fair", "negative")

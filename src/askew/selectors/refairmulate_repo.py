@@ -40,12 +40,11 @@ import polars as pl
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.core.outcome import Signs, check_tolerance, signs
-from askew.core.ranking import Floats, Ints
+from askew.core.ranking import Flags, Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
 from askew.selectors.refairmulate import (
     NEGATIVES,
     SUBSETS,
-    Flags,
     all_met,
     all_near_zero,
     check_directions,

@@ -14,7 +14,7 @@ from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import check_tolerance, signs
 from askew.core.ranking import Floats, Ints
 from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
-from askew.statistics.intervals import LEVEL, change_interval, size_bounds
+from askew.statistics.intervals import LEVEL, change_interval, known, size_bounds
 
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
@@ -84,12 +84,8 @@ def _change(
         return means
     before, after = float(old[there].mean()), float(new[there].mean())
     low, high = change_interval(query[there], old[there], new[there], bounds, level)
-    change = _known(100 * (after - before) / before if before else math.nan)
+    change = known(100 * (after - before) / before if before else math.nan)
     return {**means, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def repair_stats(gold: pl.DataFrame) -> dict[str, float | int | None]:
@@ -132,6 +128,8 @@ def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:
     best = best_candidates(table).sort("value", maintain_order=True)
     size, more = divmod(len(best), count)
     number = np.repeat(np.arange(count), [size + (i < more) for i in range(count)]) + 1
-    return best.with_columns(bucket=pl.Series(number, dtype=pl.Int64)).group_by("bucket", maintain_order=True).agg(
-        queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean()
-    )  # fmt: skip
+    return (
+        best.with_columns(bucket=pl.Series(number, dtype=pl.Int64))
+        .group_by("bucket", maintain_order=True)
+        .agg(queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean())
+    )

@@ -15,19 +15,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import OUTCOMES, signs
-from askew.core.ranking import Floats, Ints
+from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shares import wilson
 from askew.selectors.pairs import ORIGINAL, best_rows
 from askew.selectors.summary import summarise
 from askew.statistics.intervals import change_interval, size_bounds
 
-Flags = npt.NDArray[np.bool_]
 SIDES = ("helped", "same", "hurt")
 EVERY = "all candidates"
 _NUMBERED = re.compile(r"-\d+$")
@@ -105,8 +103,10 @@ def against_table(
             "measure": name, "of": _of(direction), "queries": len(there), "old_mean": means[0], "other_mean": means[1],
             "chosen_mean": means[2], "change": change, "low": low, "high": high,
         })  # fmt: skip
-    return pl.DataFrame(found, schema_overrides=dict.fromkeys(("old_mean", "other_mean", "chosen_mean", "change",
-                                                               "low", "high"), pl.Float64))  # fmt: skip
+    return pl.DataFrame(
+        found,
+        schema_overrides=dict.fromkeys(("old_mean", "other_mean", "chosen_mean", "change", "low", "high"), pl.Float64),
+    )
 
 
 def _bounds(name: str, direction: Direction, bounds: Mapping[str, Bounds] | None) -> Bounds:
@@ -355,8 +355,10 @@ def hard_table(
     for which, most in HARD.items():
         hard = best.filter(pl.Series(np.sign(gain) <= most))
         told = {"which": which, "queries": len(best), **_share("hard", len(hard), len(best))}
-        rows += [{**told, "ranker": name, **_there(hard, scores, measure, direction, name)}
-                 for name, scores in rankers.items()] or [told]  # fmt: skip
+        rows += [
+            {**told, "ranker": name, **_there(hard, scores, measure, direction, name)}
+            for name, scores in rankers.items()
+        ] or [told]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

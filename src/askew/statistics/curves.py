@@ -103,9 +103,8 @@ def area_under(curve: Curve) -> float:
 
 
 def average_precision(
-    scores: Scores, labels: Labels, queries: Sequence[str],
-    seed: int = 0, level: float = 0.95,
-) -> AveragePrecision:  # fmt: skip
+    scores: Scores, labels: Labels, queries: Sequence[str], seed: int = 0, level: float = 0.95
+) -> AveragePrecision:
     """The area under the curve with a corrected bootstrap interval (``askew.statistics.resampling``).
 
     Whole queries are drawn, not pairs: the candidates of one query are alike, and pairs drawn one by one would make

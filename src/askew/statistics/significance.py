@@ -28,7 +28,7 @@ NULLS = {
     "no_loss": "the mean loss is at least the margin",
     "equivalent": "the means differ by the margin or more",
 }
-ALPHA, POWER = 0.05, 0.8
+ALPHA = 0.05
 RANDOM_FLIPS = 20_000
 _EXACT_UP_TO = 14
 _CHUNK = 4_000_000

@@ -87,8 +87,9 @@ def public_command(command: str) -> str:
     if shlex.join(words) != command:
         return public_text(command)
     parts = (one.partition("=") for one in words)
-    return public_text(shlex.join(without_local_paths(name) + sign + without_local_paths(value)
-                                  for name, sign, value in parts))  # fmt: skip
+    return public_text(
+        shlex.join(without_local_paths(name) + sign + without_local_paths(value) for name, sign, value in parts)
+    )
 
 
 def read_measured(folder: Path) -> dict[str, Any] | None:

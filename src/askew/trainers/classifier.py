@@ -16,19 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import load_lexicon
-from askew.core.shipped import DATA
+from askew.core.ranking import Flags, Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need, no_bars
 from askew.models.relevance import room
 from askew.trainers.common import Progress, Schedule, remembered, run, seed_all
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-NAMES = DATA / "names" / "en.toml"
+NAMES = Path(__file__).parent.parent / "data" / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
 _EDGE = "\u2063"  # invisible, and no part of a word
@@ -81,7 +78,7 @@ class LabeledTexts:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> LabeledTexts:
+    def take(self, rows: Flags) -> LabeledTexts:
         """Some of the texts."""
         return LabeledTexts(tuple(self.texts[i] for i in np.flatnonzero(rows)), self.labels[rows], self.classes)
 
@@ -148,9 +145,11 @@ def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[
     backend.normalizer = normalizers.Sequence(steps)
     # Not of the model's own class: that one would build its normalizer anew when it is opened.
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend, model_max_length=tokenizer.model_max_length, padding_side=tokenizer.padding_side,
+        tokenizer_object=backend,
+        model_max_length=tokenizer.model_max_length,
+        padding_side=tokenizer.padding_side,
         **tokenizer.special_tokens_map,
-    )  # fmt: skip
+    )
 
 
 def fit(

@@ -23,13 +23,13 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.ranking import Ints
 from askew.core.split import SHARES, part_of
 from askew.core.text import word
 from askew.models.prompts import from_passage
 from askew.trainers.common import Progress, Schedule
 from askew.trainers.rewriting.finetune import TextModel, TextSettings, fit_texts, kind_of
 
-Ints = npt.NDArray[np.int64]
 DIRECTIONS, JOINS, SPLITS = ("passage-query", "query-passage"), ("replicate", "concatenate"), ("apart", "query", "none")
 DOMAIN = "{domain}"
 NO_QUERY, NO_PASSAGE = "a query that is too short", "a passage that is too short"

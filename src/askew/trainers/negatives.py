@@ -24,11 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Flags, Floats, Ints
 from askew.trainers.ranker import Examples
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 EXCLUDE = ("judged", "relevant")
 FEW, NONE, FEW_LEANING = "fewer documents than negatives asked for", "no document left", "fewer leaning documents"

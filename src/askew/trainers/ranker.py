@@ -25,13 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
 from askew.models.relevance import room
 from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
 _CHUNK = 20_000
 # Widths that are multiples of this suit the matrix units of a GPU, and cost nothing elsewhere.
@@ -131,10 +130,12 @@ class Template:
         first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
         types = made.get("token_type_ids")
         return cls(
-            tuple(ids[: inside[0]]), tuple(ids[first:last]), tuple(ids[inside[-1] + 1 :]),
+            tuple(ids[: inside[0]]),
+            tuple(ids[first:last]),
+            tuple(ids[inside[-1] + 1 :]),
             None if types is None else (types[inside[0]], types[last]),
             int(tokenizer.pad_token_id or 0),
-        )  # fmt: skip
+        )
 
     def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
         """Two texts in each row, the right one cut where both are longer than ``most`` together; padded."""

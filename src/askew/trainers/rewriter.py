@@ -104,9 +104,7 @@ def fit_rewriter(
         raise DataError("rewriter: expected pairs to learn from, found none")
     about = {"data": pairs.data(), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
     if settings.kind in WORD_KINDS:
-        made = fit_words(
-            settings.kind, pairs, settings.sizes, pace, work, dev, vectors, device, about, progress, score
-        )  # fmt: skip
+        made = fit_words(settings.kind, pairs, settings.sizes, pace, work, dev, vectors, device, about, progress, score)
         return Taught(made, str(next(made.network.parameters()).device))
     if vectors is not None:
         raise ConfigError(f"rewriter {settings.kind}: vectors are for {' and '.join(WORD_KINDS)}")

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import DataError
+from askew.core.ranking import Flags, Floats, Ints
 from askew.statistics.intervals import mean_with_interval
 from askew.statistics.resampling import RESAMPLES, bca_interval
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 BINS = 15
 
 
@@ -70,13 +68,13 @@ def classifier_scores(
     )
 
 
-def _f1(said: npt.NDArray[np.bool_], true: npt.NDArray[np.bool_], weights: Floats) -> Floats:
+def _f1(said: Flags, true: Flags, weights: Floats) -> Floats:
     """2 TP / (said + true) for each row of weights; 0 where there is neither."""
     both, total = weights @ (said & true), weights @ (said.astype(np.float64) + true)
     return np.asarray(2 * both / np.where(total > 0, total, 1.0))
 
 
-def _ece(sure: Floats, right: npt.NDArray[np.bool_], weights: Floats) -> Floats:
+def _ece(sure: Floats, right: Flags, weights: Floats) -> Floats:
     """The weighted mean over bins of |share that is right - mean probability|."""
     bins = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
     gaps = np.zeros((len(sure), BINS))

@@ -26,9 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Flags, Floats, Ints
 from askew.models.find import MINILM
 from askew.trainers.common import Progress, Schedule
-from askew.trainers.ranker import CrossEncoder, Examples, Floats, Ints, RankerSettings, RankerTexts, TokenTexts, fit
+from askew.trainers.ranker import CrossEncoder, Examples, RankerSettings, RankerTexts, TokenTexts, fit
 
 LEARNS = ("refairmulate", "effectiveness", "no-loss")
 PASSAGES = ("none", "separator", "literal")
@@ -208,7 +209,7 @@ def _sigmoid(values: Floats) -> Floats:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
 
 
-def best_candidate(query: Ints, queries: int, worth: Floats, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
+def best_candidate(query: Ints, queries: int, worth: Floats, allowed: Flags | None = None) -> Ints:
     """For each query the allowed row of the highest worth, the first of equals; ORIGINAL where none is allowed."""
     rows = np.arange(len(query)) if allowed is None else np.flatnonzero(allowed)
     order = rows[np.lexsort((rows, -worth[rows], query[rows]))]

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from askew.app.train.data_sources import known_source
 from askew.core.errors import DataError, StoreError
 from askew.core.local import public_text
+from askew.core.porter import stem
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
-from askew.reformulators.stemmers.porter import stem
 from askew.statistics.intervals import mean_with_interval
 from askew.trainers.card import WORK, Card, CardTable, claim, read_measured, write_card
 from askew.trainers.common import Progress, Schedule

@@ -24,6 +24,7 @@ import pyarrow as pa
 from askew.core.errors import ConfigError, DataError, StoreError, place
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.fingerprint import digest_file
+from askew.core.porter import stem
 from askew.core.split import part_of
 from askew.corpora.files import read_text
 from askew.corpora.parquet import parquet_frames
@@ -32,7 +33,6 @@ from askew.engine.store import Store
 from askew.models.rewrite import WORD_KINDS
 from askew.publish.repair import ORIGINAL, read_agg
 from askew.publish.splits import SALT, normal
-from askew.reformulators.stemmers.porter import stem
 from askew.reformulators.vectorfiles import read_vectors
 from askew.statistics.intervals import mean_and_interval, mean_with_interval
 from askew.statistics.resampling import bca_interval

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.errors import DataError
-from askew.core.ranking import Floats
+from askew.core.ranking import Flags, Floats
 from askew.publish.page.axes import Axis, Scale, axis, extent, shortened, text_width
 from askew.publish.page.frame import (
     UNDER,
@@ -33,7 +32,6 @@ from askew.publish.page.frame import (
 from askew.publish.page.labels import place_labels
 from askew.publish.page.markup import Markup, number, tag
 
-Flags = npt.NDArray[np.bool_]
 # A sorted curve is drawn with so many steps at most: more could not be seen.
 COLUMNS = 400
 _LONGEST_LABEL = 26
@@ -190,8 +188,9 @@ def scatter(
     spots: list[tuple[float, float]] = []
     names: list[str] = []
     for place, group in enumerate(groups):
-        at = list(zip(np.round(plot.x.places(group.x), 1).tolist(), np.round(plot.y.places(group.y), 1).tolist(),
-                      strict=True))  # fmt: skip
+        at = list(
+            zip(np.round(plot.x.places(group.x), 1).tolist(), np.round(plot.y.places(group.y), 1).tolist(), strict=True)
+        )
         parts.append(marks(place, [mark(place, x, y, size) for x, y in at], opacity))
         spots, names = [*spots, *(at if group.labels else [])], [*names, *group.labels]
     shown = [shortened(name, _LONGEST_LABEL) for name in names]

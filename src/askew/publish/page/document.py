@@ -35,8 +35,9 @@ def document(title: str, head: Sequence[Markup], sections: Sequence[Section], fo
                    aria_label="Contents")  # fmt: skip
     parts = [tag("section", tag("h2", one.title, id=f"{one.name}-title"), *one.body, id=one.name,
                  aria_labelledby=f"{one.name}-title") for one in sections]  # fmt: skip
-    body = tag("body", tag("header", tag("h1", shown(title)), *head), contents, tag("main", *parts),
-               tag("footer", *foot))  # fmt: skip
+    body = tag(
+        "body", tag("header", tag("h1", shown(title)), *head), contents, tag("main", *parts), tag("footer", *foot)
+    )
     return "<!DOCTYPE html>\n" + tag("html", top, "\n", body, lang="en") + "\n"
 
 

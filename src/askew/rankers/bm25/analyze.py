@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core.errors import UnknownName
+from askew.core.porter import stem
 from askew.plugins.registry import load, names
-from askew.rankers.bm25.porter import stem
 from askew.rankers.bm25.wordbreak import tokenize
 
 # Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.

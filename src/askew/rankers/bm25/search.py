@@ -245,9 +245,8 @@ def _search_one(
     """The best k of one query as sorted keys; how many there are."""
     floor = np.full(1, -1.0)
     count = _order_lists(
-        terms, weights, offsets, block_offsets, term_max, term_kth, range_offsets, lists, weight, reach,
-        step, floor,
-    )  # fmt: skip
+        terms, weights, offsets, block_offsets, term_max, term_kth, range_offsets, lists, weight, reach, step, floor
+    )
     if k <= _FEW:
         size = _walk_lists(
             k, count, lists, weight, reach, step, floor, docs, impacts, block_max, ranges, table_at, table_step,

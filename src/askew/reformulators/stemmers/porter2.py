@@ -6,7 +6,7 @@ rules before that, which NLTK has too. Source: snowballstem.org, the English ste
 
 from __future__ import annotations
 
-from askew.reformulators.stemmers.regions import (
+from askew.core.porter import (
     VOWELS,
     ends_in_double,
     ends_in_short_syllable,

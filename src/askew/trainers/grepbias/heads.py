@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError
+from askew.core.ranking import Flags, Floats, Ints
 from askew.trainers.common import TrainingStopped
-from askew.trainers.grepbias.pairs import Floats, Ints, RowPairs, batch_pairs, pair_penalty, same_query_pairs
+from askew.trainers.grepbias.pairs import RowPairs, batch_pairs, pair_penalty, same_query_pairs
 
 PAIR_SETS = ("batch", "query")
 STARTS = ("uniform", "zero")
@@ -67,14 +68,14 @@ class HeadInputs:
     """What a head learns from: encodings, relevance, and what tells the versions of a document apart."""
 
     encodings: npt.NDArray[np.float32]
-    relevant: npt.NDArray[np.bool_]
+    relevant: Flags
     gender: npt.NDArray[np.str_]
     query: npt.NDArray[np.str_]
 
     def __len__(self) -> int:
         return len(self.relevant)
 
-    def take(self, rows: npt.NDArray[np.bool_] | Ints) -> HeadInputs:
+    def take(self, rows: Flags | Ints) -> HeadInputs:
         """Some of the rows."""
         return HeadInputs(self.encodings[rows], self.relevant[rows], self.gender[rows], self.query[rows])
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from askew.core.ranking import Flags, Floats, Ints
+
 Names = npt.NDArray[np.str_]
 # The kinds of a pair of genders, in the order of their alphas.
 KINDS = ("MF", "MN", "FN")
@@ -60,7 +60,7 @@ def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
     return found[0] if logits.ndim == 1 else found
 
 
-def same_query_pairs(query: Names, relevant: npt.NDArray[np.bool_], gender: Names) -> RowPairs:
+def same_query_pairs(query: Names, relevant: Flags, gender: Names) -> RowPairs:
     """Each two versions of the same document: one query, one relevance, different genders."""
     versions: dict[tuple[str, bool], list[int]] = {}
     for row, key in enumerate(zip(query.tolist(), relevant.tolist(), strict=True)):

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import DataError
+from askew.core.ranking import Floats, Ints
 from askew.trainers.grepbias.heads import HeadInputs, HeadSettings, fit_heads
-from askew.trainers.grepbias.pairs import KINDS, Floats, Ints, alpha_grid, same_query_pairs
+from askew.trainers.grepbias.pairs import KINDS, alpha_grid, same_query_pairs
 
 FOLDS = 5
 Progress = Callable[..., None]

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.ranking import Flags, Floats, Ints
 from askew.trainers.scores import ScoreInterval
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 RESAMPLES = 2000
 GENDERS = ("M", "F", "N")
 NO_WINNER = -1
@@ -34,12 +33,12 @@ class RowIndex:
     query_category: Ints
     versions: Ints
     query_of: Ints
-    relevant: npt.NDArray[np.bool_]
+    relevant: Flags
 
 
 def group_rows(
     names: Sequence[str], category: npt.NDArray[np.str_], query: npt.NDArray[np.str_],
-    relevant: npt.NDArray[np.bool_], gender: npt.NDArray[np.str_],
+    relevant: Flags, gender: npt.NDArray[np.str_],
 ) -> RowIndex:  # fmt: skip
     """The places of rows and queries; a query without all three versions of its relevant document is in no triple."""
     queries, query_of = np.unique(query, return_inverse=True)
@@ -52,7 +51,7 @@ def group_rows(
     return RowIndex(tuple(names), row_category, query_category, versions, query_of.astype(np.int64), relevant)
 
 
-def right_rows(logits: Floats, groups: RowIndex) -> npt.NDArray[np.bool_]:
+def right_rows(logits: Floats, groups: RowIndex) -> Flags:
     """Whether each row is told rightly; ``logits`` are anything whose last axis are the rows."""
     return np.asarray((logits > 0) == groups.relevant)
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from askew.core.ranking import Floats
 from askew.trainers.card import CardTable
 from askew.trainers.grepbias.scores import (
     GENDERS,
-    Floats,
     RowIndex,
     average_zero_shot,
     cell_accuracy,

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from askew.core.fingerprint import fingerprint
+from askew.core.ranking import Floats
 from askew.models.find import identify
 from askew.trainers.common import Progress, Schedule, remembered
 from askew.trainers.grepbias.finetune import FinetuneSettings, FinetuneTexts, finetune, logits_of
-from askew.trainers.grepbias.pairs import Floats, Names
+from askew.trainers.grepbias.pairs import Names
 from askew.trainers.grepbias.protocol import FOLDS, ZeroShot, query_folds
 
 

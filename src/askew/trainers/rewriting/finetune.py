@@ -208,9 +208,11 @@ def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, 
     from transformers import PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     arguments = Seq2SeqTrainingArguments(
-        **pace.arguments(work, made.device), optim=made.settings.optimizer, remove_unused_columns=False,
+        **pace.arguments(work, made.device),
+        optim=made.settings.optimizer,
+        remove_unused_columns=False,
         bf16=made.device.startswith("cuda"),
-    )  # fmt: skip
+    )
     trainer = Seq2SeqTrainer(
         model=made.model, args=arguments, train_dataset=rows, data_collator=made.collator(),
         processing_class=made.tokenizer,

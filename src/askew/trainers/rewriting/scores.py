@@ -21,12 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from askew.core.measure import Bounds
-from askew.core.overlap import common_length, f_measure
+from askew.core.ranking import Floats
 
-Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
 _BETA = 1.2
 _ORDERS = 4
@@ -71,6 +69,21 @@ def pair_scores(
         ))  # fmt: skip
     columns = np.array(rows, np.float64).reshape(-1, len(MEASURES)).T
     return dict(zip(MEASURES, columns, strict=True))
+
+
+def f_measure(common: float, ours: int, theirs: int) -> float:
+    """Precision and recall weighed equally."""
+    return 2.0 * common / (ours + theirs) if common else 0.0
+
+
+def common_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(right) + 1)
+    for word in left:
+        before = 0
+        for i, other in enumerate(right, start=1):
+            before, row[i] = row[i], before + 1 if word == other else max(row[i], row[i - 1])
+    return row[-1]
 
 
 def stemmed(text: str, stem: Callable[[str], str]) -> list[str]:
@@ -121,9 +134,7 @@ def sentence_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
 
 def _right(wanted: Sequence[str], written: Sequence[str], n: int) -> tuple[int, int]:
     """How many n-grams are right, and how many there are."""
-    ours, theirs = (
-        Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in (wanted, written)
-    )  # fmt: skip
+    ours, theirs = (Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in (wanted, written))
     return (ours & theirs).total(), theirs.total()
 
 
