@@ -1,8 +1,14 @@
 """``askew bench``: one table that fits the terminal, JSON, a folder, and errors in one line."""
 
+import inspect
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from askew.app.bench.settings import BenchSettings
+from askew.cli.bench import bench_command
 
 METHODS = "-m qld -m rerank:detconstsort -m reformulate:reduce -m reformulate:reduce:oracle"
 
@@ -50,7 +56,7 @@ def test_times_are_shown_unless_unwanted(askew, store):
 def test_an_error_is_one_line(askew, files, store):
     askew("bench demo -m bm52").refused(2, "did you mean 'bm25'?")
     askew("bench demo -m rerank:./none").refused(3, "found no such folder")
-    askew("bench demo -m qld --agree 2").refused(2, "agree")
+    askew("bench demo -m qld --agree 2").refused(2, "agree", "from 0 to 1 of the top 10 to keep, found 2")
     askew("bench demo -m qld --measures RR@10").refused(2, "one of lean")
     askew(f"bench demo -m run:old.run --store {store}").refused(3, "none of its 2 queries")
     askew("bench nowhere -m qld").refused(3, "nowhere")
@@ -68,3 +74,34 @@ def test_a_hostile_run_name_is_printed_without_control_characters(askew, files, 
     page = Path("o/report.html").read_text(encoding="utf-8")
     assert "<b>" not in page
     assert "\x1b" not in page
+
+
+AGE = "old,old\nelderly,old\nsenior,old\nparent,old\nyoung,young\nchild,young\nchildren,young\nteenager,young\n"
+GENDERED = re.compile(r"gender|male|rekabsaz|\b(wo)?m[ae]n\b|two groups", re.IGNORECASE)
+
+
+def test_groups_from_a_word_list_are_the_only_ones_in_any_output(askew, files, store):
+    files.text("age.csv", AGE)
+    given = "-m rerank:detconstsort -m reformulate:fairfeedback -m reformulate:fairfeedback:oracle --lexicon age.csv"
+    table = askew(f"bench demo {given} --groups young,old --store {store} --out o")
+    found = askew(f"bench demo {given} --groups young,old --store {store} --json")
+    assert found.json["groups"]["names"] == ["young", "old"]
+    assert "groups='young-old'" in found.json["signatures"]["ARaB(tf)@10"]
+    written = [path.read_text(encoding="utf-8") for path in (Path("o/report.html"), *Path("o/tables").iterdir())]
+    for text in (table.table, table.err, found.out, found.err, *written):
+        assert not GENDERED.findall(text)
+
+
+def test_a_method_of_other_groups_is_refused(askew, files, store):
+    files.text("age.csv", AGE)
+    other = "reformulate:fairfeedback.groups=gender:female,male"
+    given = f"bench demo --groups age.csv --store {store}"
+    askew(f"{given} -m reformulate:fairfeedback --set {other}").refused(2, "counts the groups female, male", "old")
+    askew(f"{given} -m reformulate:swap").refused(2, "gender-en", "the groups counted are old, young")
+
+
+def test_the_defaults_of_the_command_are_those_of_the_function():
+    shown = inspect.signature(bench_command).parameters
+    for one in fields(BenchSettings):
+        if one.name != "method_settings":
+            assert shown[one.name].default == one.default

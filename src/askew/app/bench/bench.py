@@ -27,6 +27,7 @@ from askew.core.groups import Groups, GroupsLike
 from askew.corpora.collection import Collection
 from askew.corpora.queries import read_queries
 from askew.measures.catalogue import MeasureRequest
+from askew.rankers.fairorder import EVEN
 
 __all__ = ["BenchReport", "BenchSettings", "bench"]
 
@@ -193,10 +194,11 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
             f"{criteria.lean} of those that lose no {criteria.effectiveness}: an upper bound of what the method can "
             "do without a loss."
         )
-    if any(method.reranks_groups for method in others):
+    for method in [method for method in others if method.reranks_groups]:
+        shares = "its target shares" if method.settings.get("targets", EVEN) != EVEN else "even shares"
         rules.append(
-            f"rerank:detconstsort gives the groups of documents even shares of the top ranks of {base.text}. It counts "
-            "the words that name a group, and does not read the query."
+            f"{method.text} gives the groups of documents {shares} of the top ranks of {base.text}. It counts the "
+            "words that name a group, and does not read the query."
         )
     rules.append(
         "A query without results has an effectiveness of 0 and no lean. A mean is over the queries for which every "

@@ -125,17 +125,16 @@ class MethodRunner:
             yield rows
             progress(start + rows.num_rows, self.queries.num_rows)
 
-    def _two_groups(self, method: MitigationMethod) -> Groups:
-        """The two groups that a reranker counts: its own, those given, or those of the first measure of lean."""
+    def _counted(self, method: MitigationMethod) -> Groups:
+        """The groups that a reranker counts: its own, those given, or those of the first measure of lean."""
         own = method.settings.get("groups")
         found = self._groups if own is None else Groups.of(own)
         if found is None:
             (lean,) = (one for one in self._scorer.asked if one.text == self._criteria.lean)
             found = measured_groups(lean, self._scorer.lexicons())
-        if found.difference.count("-") != 1:
+        if len(found.names) < 2:
             raise ConfigError(
-                f"method {method.text}: expected two groups, found {', '.join(found.names)}; name two with groups=, as "
-                "in LEXICON:FIRST,SECOND"
+                f"method {method.text}: expected two groups or more, found {found.names[0]}; name others with groups="
             )
         return found
 
@@ -143,8 +142,10 @@ class MethodRunner:
         unknown = [name for name in method.settings if name not in _OF_GROUPS]
         if unknown:
             raise UnknownName("setting", unknown[0], _OF_GROUPS, method.text)
-        counted = self._two_groups(method)
-        mentions = self.resources.mentions(counted.lexicon, counted.tokenizer, counted.overlap)
+        counted = self._counted(method)
+        # Two groups are named in the counts that the measures read too; of more, only those that are compared count.
+        words = counted.counted if counted.difference == "auto" else counted.lexicon
+        mentions = self.resources.mentions(words, counted.tokenizer, counted.overlap)
         names = group_names(mentions, counted.difference)
         targets = read_targets(method.settings.get("targets", EVEN), names)
         groups = leaning_groups(mentions, counted.difference)
