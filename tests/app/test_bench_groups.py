@@ -202,6 +202,6 @@ def test_a_report_is_a_frame_a_table_and_html(tmp_path):
     assert frame.filter(pl.col("method") == "run:<b>")["queries_without_results"].to_list() == [2, 2, 2]
     assert report.per_query().columns == ["method", "query_id", "RR@10", "ARaB(tf)@10", "NFaiRR@10"]
     head, base, *_ = repr(report).splitlines()
-    assert head.split() == ["method", "RR@10", "ARaB(tf)@10", "NFaiRR@10"]
+    assert head.split() == ["method", "RR@10", "↑", "|ARaB(tf)@10|", "↓", "NFaiRR@10", "↑"]
     assert base.startswith("bm25 (base)  ")
     assert "run:&lt;b&gt;" in report._repr_html_() and "<b>" not in report._repr_html_()

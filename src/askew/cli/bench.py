@@ -60,7 +60,7 @@ def bench_command(
     Example: askew bench demo --method qld --method reformulate:extract --out bench
     """
     from askew.app.bench.bench import bench
-    from askew.cli.render import Waiting, note, safe, say_json
+    from askew.cli.render import Waiting, note, say_json
     from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
@@ -73,7 +73,13 @@ def bench_command(
     note(report.notes)
     if as_json:
         say_json(report.to_dict() | ({} if out is None else {"html": str(out / "report.html")}))
-        return
+    else:
+        _print_report(report, seconds, out)
+
+
+def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
+    from askew.cli.render import safe
+
     _print_table(report, seconds)
     for line in _legend(report):
         _say_wrapped(line)

@@ -58,26 +58,26 @@ def bench(
     """
     given = settings or BenchSettings()
     source = open_input(collection, given.store, groups)
-    asked = ask_measures(measure_texts(measures), source.groups)
+    requests = ask_measures(measure_texts(measures), source.groups)
     held = {} if runs is None else named_runs(as_runs(runs))
     texts = DEFAULT_METHODS if methods is None else methods
     base, others = read_methods(texts, given.base, given.method_settings, list(held))
-    check_groups(others, leans_of(asked)[0], source.groups)
+    check_groups(others, leans_of(requests)[0], source.groups)
     out = None if given.out is None else Path(given.out)
     if out is not None:
         check_place(out, [base, *others])
     notes: list[str] = []
     wanted = _queries(source.resources.collection, queries, notes)
     notes += _seen(others, wanted["text"].to_pylist())
-    scorer = BenchScorer(_scored(asked, others), source.resources, wanted["query_id"].to_pylist(), source.groups)
-    criteria = Criteria(effectiveness_of(asked)[0].text, leans_of(asked)[0].text, given.agree)
+    scorer = BenchScorer(_scored(requests, others), source.resources, wanted["query_id"].to_pylist(), source.groups)
+    criteria = Criteria(effectiveness_of(requests)[0].text, leans_of(requests)[0].text, given.agree)
     runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held)
     searches = {method: runner.open(method) for method in others}
     scorer.prepare()
     found = {base: runner.search_base(_labeled(progress, base.text))}
     for method, search in searches.items():
         found[method] = search(_labeled(progress, method.text))
-    report = _report(runner, scorer, [one.text for one in asked], criteria, found, notes, given, source.groups)
+    report = _report(runner, scorer, [one.text for one in requests], criteria, found, notes, given, source.groups)
     if out is not None:
         write_page(report, out)
         hits = {method: one.hits for method, one in found.items()}
@@ -93,9 +93,9 @@ def _labeled(progress: Progress | None, label: str) -> Callable[[int, int], None
     return advance
 
 
-def _scored(asked: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
+def _scored(requests: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
     """The measures that are computed: a trained selector reads a certain lean of the results, requested or not."""
-    texts = [one.text for one in asked]
+    texts = [one.text for one in requests]
     return [*texts, *([LEAN] if LEAN not in texts and any(method.trained for method in methods) else [])]
 
 

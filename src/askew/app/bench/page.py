@@ -94,8 +94,8 @@ def marks_note(report: BenchReport) -> list[str]:
             "*: reformulations are chosen by this measure, so it improves by construction; compare the other measures."
         )
     said.append(
-        f"{PARETO}: Pareto-optimal: no other method is at least as good by {report.effectiveness[0]} and by this "
-        "measure, and better by one of them."
+        f"{PARETO}: the method is Pareto-optimal; no other is at least as good by {report.effectiveness[0]} and by "
+        "this measure, and better by one of them."
     )
     if any(row.method.bound for row in report.rows):
         said.append(f"{BOUND}: an upper bound, chosen by the judgements; not a system, and not on a Pareto front.")

@@ -18,6 +18,7 @@ from askew.core.measure import Direction
 from askew.core.ranking import Floats
 from askew.measures.catalogue import MeasureRequest
 from askew.publish.page.numerals import FEWEST
+from askew.publish.page.parts import measure_label
 from askew.selectors.pareto import pareto_front
 from askew.statistics.intervals import change_interval, size_bounds
 from askew.statistics.significance import MEAN, NULLS, Paired, holm, paired
@@ -132,7 +133,7 @@ class BenchReport:
         rows = [
             [row.label, *(_summary(cell, name in row.pareto) for name, cell in row.cells.items())] for row in self.rows
         ]
-        return ["method", *(one.text for one in self.asked)], rows
+        return ["method", *(measure_label(one.text, one.direction) for one in self.asked)], rows
 
     def __repr__(self) -> str:
         return text_table(*self._table())
@@ -181,14 +182,14 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def compared(values: Mapping[str, Values], asked: Sequence[MeasureRequest]) -> dict[str, dict[str, Cell]]:
+def compared(values: Mapping[str, Values], requests: Sequence[MeasureRequest]) -> dict[str, dict[str, Cell]]:
     """Every method by every measure, against the first; p corrected over all methods and measures together.
 
     A mean is over the queries for which every method has a value, so that all means are of the same queries.
     """
     base, *others = values
     cells: dict[str, dict[str, Cell]] = {method: {} for method in values}
-    for one in asked:
+    for one in requests:
         there = _defined(values, one.text)
         sizes = {method: _sizes(found[one.text][there], one.direction) for method, found in values.items()}
         cells[base][one.text] = Cell(float(sizes[base].mean()), int(there.sum()))
@@ -213,8 +214,8 @@ def _sizes(values: Floats, direction: Direction) -> Floats:
     return np.abs(values) if direction is Direction.ZERO else values
 
 
-def _cell(old: Floats, new: Floats, asked: MeasureRequest) -> Cell:
-    way, bounds = asked.direction, asked.bounds
+def _cell(old: Floats, new: Floats, request: MeasureRequest) -> Cell:
+    way, bounds = request.direction, request.bounds
     if way is Direction.ZERO:
         way, bounds = Direction.DOWN, size_bounds(bounds)
     found = paired(old, new, way, bounds)
