@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from askew.core.version import __version__
 
 if TYPE_CHECKING:
+    from askew.app.bench.bench import BenchReport, BenchSettings, bench
     from askew.app.build.facade import Pairs, build
     from askew.app.measure.check import CheckReport, check
     from askew.app.measure.compare import CompareReport, compare
@@ -65,6 +66,7 @@ _PLACES = {
         "AP", "ARaB", "Bpref", "ERR", "FaiRR", "Judged", "LexiconShare", "NFaiRR", "P", "R", "RBP", "RR", "RaB",
         "Rprec", "Success", "nDCG",
     ),
+    "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench"),
     "askew.app.build.facade": ("Pairs", "build"),
     "askew.app.measure.check": ("CheckReport", "check"),
     "askew.app.measure.compare": ("CompareReport", "compare"),
@@ -81,6 +83,8 @@ __all__ = [
     "RR",
     "ARaB",
     "AskewError",
+    "BenchReport",
+    "BenchSettings",
     "Bpref",
     "CheckReport",
     "Classification",
@@ -112,6 +116,7 @@ __all__ = [
     "Success",
     "UnknownName",
     "__version__",
+    "bench",
     "build",
     "check",
     "classify",

@@ -1,4 +1,4 @@
-"""askew bench: the same queries for all levers, a choice that reads no judgement, tests corrected together."""
+"""askew bench: the same queries for all methods, a choice that reads no judgement, tests corrected together."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.app.bench.bench import bench
+from askew.app.bench.bench import BenchSettings, bench
 from askew.app.bench.choosing import (
     Variants,
     choose_by_judgements,
@@ -19,9 +19,10 @@ from askew.app.bench.choosing import (
     choose_by_selector,
     kept_share,
 )
-from askew.app.bench.methods import DEFAULTS, Lever, read_lever, read_levers
-from askew.app.bench.results import Cell, compared, fronts
+from askew.app.bench.methods import MitigationMethod, read_method, read_methods
+from askew.app.bench.results import Cell, compared, pareto_optimal
 from askew.app.bench.saved import LIST
+from askew.app.bench.settings import DEFAULT_METHODS
 from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction
@@ -56,7 +57,7 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def replay(toy):
-    """The settings of a lever whose candidates are written by hand."""
+    """The settings of a method whose candidates are written by hand."""
     lines = [f"{query}\t{text}\n" for query, text in CANDIDATES]
     (toy / "candidates.tsv").write_text("query_id\ttext\n" + "".join(lines))
     given = {"file": str(toy / "candidates.tsv")}
@@ -68,13 +69,13 @@ def store(tmp_path_factory):
     return tmp_path_factory.mktemp("store")
 
 
-DEMO_LEVERS = ["qld", "rerank:detconstsort", "reformulate:reduce", "reformulate:reduce:oracle"]
+DEMO_METHODS = ["qld", "rerank:detconstsort", "reformulate:reduce", "reformulate:reduce:oracle"]
 
 
 @pytest.fixture(scope="module")
 def written(store, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "bench"
-    return bench("demo", DEMO_LEVERS, out=out, store=store), out
+    return bench("demo", DEMO_METHODS, settings=BenchSettings(out=out, store=store)), out
 
 
 # ---- the choice at query time
@@ -207,7 +208,7 @@ def asked(*texts):
     return Catalogue().complete(texts)
 
 
-def test_p_is_corrected_over_all_levers_and_measures_together():
+def test_p_is_corrected_over_all_methods_and_measures_together():
     zero, one = np.zeros(6), np.ones(6)
     values = {
         "base": {EFFECT: zero, LEAN: one},
@@ -218,11 +219,11 @@ def test_p_is_corrected_over_all_levers_and_measures_together():
     cells = compared(values, asked(EFFECT, LEAN))
     # All of six gain 1, of -1 to 1: at a mean of 0 half of them do, at most; p is twice 1 / 2^6. LEAN has no bounds,
     # and gains that are all equal say nothing about their spread.
-    ps = {(lever, name): cells[lever][name].against.p for lever in "abc" for name in (EFFECT, LEAN)}
+    ps = {(method, name): cells[method][name].against.p for method in "abc" for name in (EFFECT, LEAN)}
     assert ps["a", EFFECT] == pytest.approx(2 / 64)
     assert (ps["b", EFFECT], ps["a", LEAN], ps["b", LEAN]) == (1.0, 1.0, None)
     known = {key: p for key, p in ps.items() if p is not None}
-    assert [cells[lever][name].p_holm for lever, name in known] == holm(list(known.values()))
+    assert [cells[method][name].p_holm for method, name in known] == holm(list(known.values()))
     assert cells["a"][EFFECT].p_holm == pytest.approx(5 * 2 / 64)
     assert cells["b"][LEAN].p_holm is None
 
@@ -234,13 +235,13 @@ def test_a_lean_counts_by_its_distance_from_zero():
     assert (cell.against.old, cell.against.gain, cell.against.improved) == (1.0, 0.5, 3)
 
 
-def test_all_means_are_of_the_queries_for_which_every_lever_has_a_value():
+def test_all_means_are_of_the_queries_for_which_every_method_has_a_value():
     values = {
         "base": {LEAN: np.array([1.0, 3.0, 5.0])}, "a": {LEAN: np.array([np.nan, 3.0, 7.0])},
         "b": {LEAN: np.array([1.0, 1.0, 1.0])},
     }  # fmt: skip
     cells = compared(values, asked(LEAN))
-    assert [(cells[lever][LEAN].mean, cells[lever][LEAN].n) for lever in values] == [(4.0, 2), (5.0, 2), (1.0, 2)]
+    assert [(cells[method][LEAN].mean, cells[method][LEAN].n) for method in values] == [(4.0, 2), (5.0, 2), (1.0, 2)]
     with pytest.raises(DataError, match="'a' lacks 3 of 3"):
         compared({**values, "a": {LEAN: np.full(3, np.nan)}}, asked(LEAN))
 
@@ -253,31 +254,33 @@ some_mean = st.sampled_from([0.0, 0.1, 0.2, 0.3])
 
 
 @given(st.lists(st.tuples(some_mean, some_mean), min_size=1, max_size=7))
-def test_a_lever_is_on_the_front_if_and_only_if_no_other_beats_it(points):
-    found = fronts(cells_of(points), [f"l{i}" for i in range(len(points))], EFFECT, [LEAN], WAYS)
+def test_a_method_is_pareto_optimal_if_and_only_if_no_other_dominates_it(points):
+    found = pareto_optimal(cells_of(points), [f"l{i}" for i in range(len(points))], EFFECT, [LEAN], WAYS)
     for i, (x, y) in enumerate(points):
-        beaten = any(a >= x and b <= y and (a > x or b < y) for a, b in points)
-        assert (LEAN in found[f"l{i}"]) == (not beaten)
+        dominated = any(a >= x and b <= y and (a > x or b < y) for a, b in points)
+        assert (LEAN in found[f"l{i}"]) == (not dominated)
     assert any(found.values())
 
 
-def test_an_upper_bound_is_on_no_front_and_beats_nobody():
-    found = fronts(cells_of([(0.5, 0.5), (0.9, 0.1)]), ["l0"], EFFECT, [LEAN], WAYS)
+def test_an_upper_bound_takes_no_part_in_pareto_optimality():
+    found = pareto_optimal(cells_of([(0.5, 0.5), (0.9, 0.1)]), ["l0"], EFFECT, [LEAN], WAYS)
     assert found == {"l0": {LEAN}, "l1": frozenset()}
 
 
-# ---- levers
+# ---- methods
 
 
-def test_levers_are_read_from_their_texts(tmp_path):
+def test_methods_are_read_from_their_texts(tmp_path):
     (tmp_path / "selector.json").write_text("{}")
-    assert read_lever("qld") == Lever("qld", "ranker", "qld")
-    assert read_lever("rerank:detconstsort").name == "detconstsort"
-    assert read_lever("rerank:org/model").name == "org/model"
-    assert read_lever("reformulate:stem.porter") == Lever("reformulate:stem.porter", "reformulate", "stem.porter")
-    assert read_lever("reformulate:extract:oracle").bound
-    assert read_lever(f"reformulate:extract:{tmp_path}").trained
-    assert read_levers(DEFAULTS)[0].name == "bm25"
+    assert read_method("qld") == MitigationMethod("qld", "ranker", "qld")
+    assert read_method("rerank:detconstsort").name == "detconstsort"
+    assert read_method("rerank:org/model").name == "org/model"
+    assert read_method("reformulate:stem.porter") == MitigationMethod(
+        "reformulate:stem.porter", "reformulate", "stem.porter"
+    )
+    assert read_method("reformulate:extract:oracle").bound
+    assert read_method(f"reformulate:extract:{tmp_path}").trained
+    assert read_methods(DEFAULT_METHODS, "bm25")[0].name == "bm25"
 
 
 @pytest.mark.parametrize(
@@ -288,30 +291,30 @@ def test_levers_are_read_from_their_texts(tmp_path):
         ("rerank:detconstsrt", "did you mean 'detconstsort'?"),
         ("reformulate:extrat", "did you mean 'extract'?"),
         ("reformulate:extract:oracel", "did you mean 'oracle'?"),
-        ("crossencoder", "unknown lever"),
-        ("reformulate:", "unknown lever"),
+        ("crossencoder", "unknown method"),
+        ("reformulate:", "unknown method"),
     ],
 )
-def test_an_unknown_lever_is_told_with_what_was_meant(text, meant):
+def test_an_unknown_method_is_reported_with_the_nearest_name(text, meant):
     with pytest.raises(UnknownName) as error:
-        read_lever(text)
+        read_method(text)
     assert meant in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["rerank:./models/none", "rerank:nowhere", "reformulate:extract:none", "run:no.run"])
-def test_a_folder_or_file_that_is_not_there_is_told_before_any_work(text):
+def test_a_missing_folder_or_file_is_reported_before_any_work(text):
     with pytest.raises(DataError, match=r"no such|found no"):
-        read_lever(text)
+        read_method(text)
 
 
-def test_a_lever_is_given_once_and_its_settings_belong_to_it():
+def test_a_method_is_given_once_and_its_settings_belong_to_it():
     with pytest.raises(ConfigError, match="twice"):
-        read_levers(["qld", "qld"])
+        read_methods(["qld", "qld"], "bm25")
     with pytest.raises(UnknownName, match="did you mean 'qld'"):
-        read_levers(["qld"], settings={"qdl": {"mu": 10.0}})
+        read_methods(["qld"], "bm25", {"qdl": {"mu": 10.0}})
     with pytest.raises(UnknownName, match="base ranker"):
-        read_levers(["qld"], base="replay")
-    base, others = read_levers(["bm25", "qld"], settings={"qld": {"mu": 10.0}})
+        read_methods(["qld"], base="replay")
+    base, others = read_methods(["bm25", "qld"], "bm25", {"qld": {"mu": 10.0}})
     assert (base.name, [one.text for one in others]) == ("bm25", ["qld"])
     assert others[0].settings == {"mu": 10.0}
 
@@ -321,24 +324,25 @@ def test_a_lever_is_given_once_and_its_settings_belong_to_it():
     [
         ({"measures": "RR@10"}, "one of lean"),
         ({"measures": "ARaB(tf)@10"}, "a measure of effectiveness"),
-        ({"measures": "RR@10 ARaB(tf)@10 ARaB@10"}, "asked for twice"),
+        ({"measures": "RR@10 ARaB(tf)@10 ARaB@10"}, "given twice"),
         ({"agree": 1.5}, "from 0 to 1"),
-        ({"k": 0}, "k of 1 or more"),
-        ({"settings": {"rerank:detconstsort": {"target": "even"}}}, "did you mean 'targets'"),
-        ({"settings": {"qld": {"mue": 3}}}, "did you mean 'mu'"),
+        ({"k": 0}, "1 or more documents per query"),
+        ({"method_settings": {"rerank:detconstsort": {"target": "even"}}}, "did you mean 'targets'"),
+        ({"method_settings": {"qld": {"mue": 3}}}, "did you mean 'mu'"),
     ],
 )
 def test_wrong_settings_are_refused(given, words, toy, store):
+    measures = given.pop("measures", None)
     with pytest.raises(ConfigError, match=words):
-        bench(str(toy), ["qld", "rerank:detconstsort"], store=store, **given)
+        bench(str(toy), ["qld", "rerank:detconstsort"], measures, settings=BenchSettings(store=store, **given))
 
 
 # ---- the whole
 
 
-def test_every_lever_answers_the_same_queries(written):
+def test_every_method_answers_the_same_queries(written):
     report, _ = written
-    assert [row.lever.text for row in report.rows] == ["bm25", *DEMO_LEVERS]
+    assert [row.method.text for row in report.rows] == ["bm25", *DEMO_METHODS]
     assert report.tests == 4 * 4
     for row in report.rows:
         assert {cell.n for cell in row.cells.values()} == {96}
@@ -348,8 +352,8 @@ def test_every_lever_answers_the_same_queries(written):
     oracle, plain = report.rows[4], report.rows[3]
     assert oracle.cells[EFFECT].against.worsened == oracle.cells[LEAN].against.worsened == 0
     assert plain.cells[LEAN].against.worsened == 0
-    assert plain.cells[LEAN].against.improved == plain.otherwise > 0
-    assert oracle.front == frozenset()
+    assert plain.cells[LEAN].against.improved == plain.reformulated > 0
+    assert oracle.pareto == frozenset()
 
 
 def test_the_written_runs_have_the_scores_that_were_reported(written):
@@ -357,7 +361,7 @@ def test_the_written_runs_have_the_scores_that_were_reported(written):
     demo = demo_files()
     names = {"bm25": "bm25", "qld": "qld", "rerank:detconstsort": "rerank-detconstsort",
              "reformulate:reduce": "reformulate-reduce"}  # fmt: skip
-    runs = {lever: out / "runs" / f"{name}.run" for lever, name in names.items()}
+    runs = {method: out / "runs" / f"{name}.run" for method, name in names.items()}
     again = measure(runs, demo.docs, qrels=demo.qrels, background=runs["bm25"], measures=[a.text for a in report.asked])
     assert [one.signature for one in again.asked] == [one.signature for one in report.asked]
     for run in again.runs:
@@ -368,7 +372,7 @@ def test_the_written_runs_have_the_scores_that_were_reported(written):
 
 def test_a_run_of_the_base_is_the_base(written, store):
     report, out = written
-    again = bench("demo", [f"run:{out / 'runs' / 'bm25.run'}"], store=store)
+    again = bench("demo", [f"run:{out / 'runs' / 'bm25.run'}"], settings=BenchSettings(store=store))
     for cell in again.rows[1].cells.values():
         assert (cell.change, cell.p_holm, cell.against.unchanged) == (0.0, 1.0, 96)
         assert cell.low is None or cell.low < 0 < cell.high
@@ -382,23 +386,23 @@ def test_the_page_and_the_tables_say_what_was_found(written):
     words = "".join(page.itertext())
     for rule in report.rules:
         assert rule in words
-    rows = list(csv.DictReader((out / "tables" / "levers.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((out / "tables" / "methods.csv").read_text().splitlines()))
     assert len(rows) == 5 * 4
-    first = next(row for row in rows if (row["lever"], row["measure"]) == ("qld", LEAN))
+    first = next(row for row in rows if (row["method"], row["measure"]) == ("qld", LEAN))
     cell = report.rows[1].cells[LEAN]
     assert (float(first["mean"]), float(first["change"])) == pytest.approx((cell.mean, cell.change))
     assert (out / "tables" / "queries.csv").read_text().count("\n") == 1 + 5 * 96
 
 
-def test_the_same_bench_again_says_the_same_whatever_is_asked_at_a_time(written, store, tmp_path, monkeypatch):
+def test_the_same_bench_again_has_the_same_results_whatever_the_size_of_a_batch(written, store, tmp_path, monkeypatch):
     report, out = written
     monkeypatch.setattr("askew.app.bench.runs._CHUNK", 7)
-    again = bench("demo", DEMO_LEVERS, out=tmp_path, store=store)
+    again = bench("demo", DEMO_METHODS, settings=BenchSettings(out=tmp_path, store=store))
 
     def facts(one):
         found = one.to_dict()
-        for lever in found["levers"]:
-            del lever["seconds"]
+        for method in found["methods"]:
+            del method["seconds"]
         return found
 
     assert facts(again) == facts(report)
@@ -410,51 +414,52 @@ def test_the_choice_reads_no_judgement_and_the_oracle_does(toy, replay, store, t
     found = {}
     for name, place in (("one", toy), ("other", other)):
         out = tmp_path / f"out-{name}"
-        bench(str(place), list(replay), settings=replay, agree=0.0, k=6, out=out, store=store)
+        given = BenchSettings(method_settings=replay, agree=0.0, k=6, out=out, store=store)
+        bench(str(place), list(replay), settings=given)
         found[name] = [(out / "runs" / f"reformulate-replay{end}.run").read_text() for end in ("", "-oracle")]
     assert found["one"][0] == found["other"][0]
     assert found["one"][1] != found["other"][1]
 
 
-def test_queries_that_a_run_lacks_find_nothing_and_are_counted(toy, store):
+def test_queries_that_a_run_lacks_have_no_results_and_are_counted(toy, store):
     run = toy / "mine.run"
     run.write_text("q1 Q0 d1 1 2.0 me\nq1 Q0 d0 2 1.0 me\nq2 Q0 d5 1 1.0 me\nother Q0 d5 1 1.0 me\n")
-    report = bench(str(toy), [f"run:{run}"], measures=f"{EFFECT} {LEAN}", k=6, store=store)
+    report = bench(str(toy), [f"run:{run}"], f"{EFFECT} {LEAN}", settings=BenchSettings(k=6, store=store))
     row = report.rows[1]
-    assert row.nothing == 1
-    assert report.values[row.lever.text][EFFECT].tolist() == [1.0, 1.0, 0.0]
+    assert row.empty == 1
+    assert report.values[row.method.text][EFFECT].tolist() == [1.0, 1.0, 0.0]
     assert (row.cells[EFFECT].n, row.cells[LEAN].n, report.rows[0].cells[LEAN].n) == (3, 2, 2)
-    told = " ".join(report.notes)
-    assert "1 of 3 queries find nothing" in told
-    assert "1 queries of the run are not asked here" in told
-    assert "over the 2 of 3 queries" in told
+    notes = " ".join(report.notes)
+    assert "1 of 3 queries have no results" in notes
+    assert "1 queries of the run are not part of this bench" in notes
+    assert "over the 2 of 3 queries" in notes
 
 
 def test_a_run_of_other_queries_or_documents_is_refused(toy, store):
     run = toy / "wrong.run"
     run.write_text("x1 Q0 d1 1 2.0 me\n")
     with pytest.raises(DataError, match=r"none of its 1 queries .*'x1'.* is among the 3 .*'q1'"):
-        bench(str(toy), [f"run:{run}"], store=store)
+        bench(str(toy), [f"run:{run}"], settings=BenchSettings(store=store))
     run.write_text("q1 Q0 d1 1 2.0 me\nq1 Q0 d99 2 1.0 me\n")
     with pytest.raises(DataError, match=r"1 of its lines .*'d99' for query 'q1'"):
-        bench(str(toy), [f"run:{run}"], store=store)
+        bench(str(toy), [f"run:{run}"], settings=BenchSettings(store=store))
 
 
-def test_only_the_queries_asked_for_are_taken_and_the_rest_is_counted(toy, store, tmp_path):
+def test_only_requested_queries_are_taken_and_the_rest_is_counted(toy, store, tmp_path):
     wanted = tmp_path / "some.tsv"
     wanted.write_text("q1\tnurse likes\nq9\tnobody\n")
-    report = bench(str(toy), ["qld"], queries=wanted, store=store)
+    report = bench(str(toy), ["qld"], queries=wanted, settings=BenchSettings(store=store))
     assert report.query_ids == ["q1"]
     assert "1 of 2 queries" in report.notes[0]
-    assert "2 of 3 judged queries were not asked for" in report.notes[1]
+    assert "2 of 3 judged queries were not requested" in report.notes[1]
     wanted.write_text("q9\tnobody\n")
     with pytest.raises(DataError, match="none of its 1 is among the 3 judged queries"):
-        bench(str(toy), ["qld"], queries=wanted, store=store)
+        bench(str(toy), ["qld"], queries=wanted, settings=BenchSettings(store=store))
 
 
 def test_queries_without_a_judgement_are_left_out_and_counted(store, tmp_path):
     place = write_toy(tmp_path / "less", {"q1": 1, "q3": 2})
-    report = bench(str(place), ["qld"], store=store)
+    report = bench(str(place), ["qld"], settings=BenchSettings(store=store))
     assert report.query_ids == ["q1", "q3"]
     assert report.notes[0] == "1 of 3 queries have no judgement: left out"
 
@@ -471,45 +476,45 @@ def test_a_cross_encoder_reranks_what_the_base_found(toy, store, tmp_path, monke
     folder = tmp_path / "model"
     folder.mkdir()
     out = tmp_path / "out"
-    report = bench(str(toy), [f"rerank:{folder}"], out=out, k=3, store=store)
+    report = bench(str(toy), [f"rerank:{folder}"], settings=BenchSettings(out=out, k=3, store=store))
     lines = (next((out / "runs").glob("rerank-*.run"))).read_text().splitlines()
     first = {line.split()[0]: line.split()[2] for line in reversed(lines)}
     assert first == {"q1": "d2", "q2": "d5", "q3": "d2"}
-    assert report.values[report.rows[1].lever.text][EFFECT].tolist() == [0.5, 1.0, 1.0]
+    assert report.values[report.rows[1].method.text][EFFECT].tolist() == [0.5, 1.0, 1.0]
 
 
 def test_the_base_alone_is_a_report_too(toy, store, tmp_path):
-    report = bench(str(toy), ["bm25"], out=tmp_path / "out", store=store)
-    assert [row.lever.text for row in report.rows] == ["bm25"]
-    assert (report.tests, report.rows[0].front) == (0, {LEAN, "NFaiRR@10"})
+    report = bench(str(toy), ["bm25"], settings=BenchSettings(out=tmp_path / "out", store=store))
+    assert [row.method.text for row in report.rows] == ["bm25"]
+    assert (report.tests, report.rows[0].pareto) == (0, {LEAN, "NFaiRR@10"})
 
 
-def test_what_is_not_ours_is_never_written_over(toy, store, tmp_path):
-    bench(str(toy), ["qld"], out=tmp_path, store=store)
-    bench(str(toy), ["rm3"], out=tmp_path, store=store)
+def test_files_of_others_are_never_overwritten(toy, store, tmp_path):
+    bench(str(toy), ["qld"], settings=BenchSettings(out=tmp_path, store=store))
+    bench(str(toy), ["rm3"], settings=BenchSettings(out=tmp_path, store=store))
     runs = {path.name for path in (tmp_path / "runs").iterdir()}
     assert runs == {"bm25.run", "rm3.run", LIST}
     (tmp_path / "runs" / "qld.run").write_text("mine")
-    with pytest.raises(ConfigError, match=r"qld\.run: it is there already"):
-        bench(str(toy), ["qld"], out=tmp_path, store=store)
+    with pytest.raises(ConfigError, match=r"qld\.run: it exists"):
+        bench(str(toy), ["qld"], settings=BenchSettings(out=tmp_path, store=store))
     assert (tmp_path / "runs" / "qld.run").read_text() == "mine"
 
 
 # ---- models that know the queries
 
 
-def test_a_model_that_is_asked_what_it_was_trained_on_is_told_of(tmp_path):
+def test_a_model_that_is_evaluated_on_its_training_queries_is_noted(tmp_path):
     from askew.app.bench.bench import _seen
     from askew.app.train.held_out import write_held_out
 
     write_held_out(tmp_path, ["q1"], ["Nurse likes?"])
-    levers = [
-        Lever(f"rerank:{tmp_path}", "rerank", str(tmp_path)),
-        Lever(f"reformulate:extract:{tmp_path}", "reformulate", "extract", str(tmp_path)),
-        Lever("rerank:detconstsort", "rerank", "detconstsort"), Lever("qld", "ranker", "qld"),
+    methods = [
+        MitigationMethod(f"rerank:{tmp_path}", "rerank", str(tmp_path)),
+        MitigationMethod(f"reformulate:extract:{tmp_path}", "reformulate", "extract", str(tmp_path)),
+        MitigationMethod("rerank:detconstsort", "rerank", "detconstsort"), MitigationMethod("qld", "ranker", "qld"),
     ]  # fmt: skip
-    told = _seen(levers, list(QUERIES.values()))
-    assert len(told) == 2 and all("2 of 3 queries were not held out" in line for line in told)
-    assert f"--queries {tmp_path / 'held-out.jsonl'}" in told[0]
-    # The same words are the same question, whatever its marks.
-    assert _seen(levers, ["nurse likes"]) == []
+    notes = _seen(methods, list(QUERIES.values()))
+    assert len(notes) == 2 and all("2 of 3 queries were not held out" in line for line in notes)
+    assert f"queries= {tmp_path / 'held-out.jsonl'}" in notes[0]
+    # The same words are the same query, whatever the punctuation.
+    assert _seen(methods, ["nurse likes"]) == []

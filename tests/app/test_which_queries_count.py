@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import askew
-from askew.app.bench.bench import bench
+from askew.app.bench.bench import BenchSettings, bench
 from askew.app.build.recipe import prepare, read_recipe, with_settings
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
@@ -60,7 +60,7 @@ def test_compare_has_the_means_of_ir_measures(partial, expected):
 
 
 def test_bench_has_the_means_of_ir_measures(partial, expected, tmp_path):
-    found = bench("demo", [f"run:{partial}"], measures=" ".join([*MEASURES, LEAN]), store=tmp_path)
+    found = bench("demo", [f"run:{partial}"], " ".join([*MEASURES, LEAN]), settings=BenchSettings(store=tmp_path))
     row = found.rows[1]
     assert {text: row.cells[text].mean for text in MEASURES} == pytest.approx(expected)
     assert [row.cells[text].n for text in (*MEASURES, LEAN)] == [96, 96, 96, 96, 80]

@@ -1,10 +1,16 @@
-"""``askew bench``: one table that fits the terminal, JSON, a folder, and mistakes in one line."""
+"""``askew bench``: one table that fits the terminal, JSON, a folder, and errors in one line."""
 
+import inspect
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-LEVERS = "-l qld -l rerank:detconstsort -l reformulate:reduce -l reformulate:reduce:oracle"
+from askew.app.bench.settings import BenchSettings
+from askew.cli.bench import bench_command
+
+METHODS = "-m qld -m rerank:detconstsort -m reformulate:reduce -m reformulate:reduce:oracle"
 
 
 @pytest.fixture(scope="module")
@@ -13,22 +19,30 @@ def store(tmp_path_factory):
 
 
 def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
-    table = askew(f"bench demo {LEVERS} --store {store}").table
-    for word in ("bm25 (base)", "reformulate:reduce:oracle †", "|ARaB(tf)@10|", "n=96", "front", "seconds"):
+    table = askew(f"bench demo {METHODS} --store {store}").table
+    for word in (
+        "bm25 (base)",
+        "reformulate:reduce:oracle †",
+        "|ARaB(tf)@10|",
+        "n=96 queries",
+        "Pareto",
+        "reformulated",
+        "seconds",
+    ):
         assert word in table
     plain = " ".join(table.split())
     assert "Holm over all 16 tests" in plain
-    assert "of those that lean less than the original's and keep at least 50% of its first ten" in plain
-    assert "an upper bound that no system can reach" in plain
-    assert "finds nothing has an effectiveness of 0 and no lean" in plain
+    assert "whose results lean less than those of the original query and keep at least 50% of its top 10" in plain
+    assert "an upper bound of what the method can do without a loss" in plain
+    assert "A query without results has an effectiveness of 0 and no lean" in plain
 
 
 def test_json_has_every_number(askew, store):
-    found = askew(f"bench demo -l qld -l reformulate:reduce --agree 0.8 --store {store} --json --out o").json
+    found = askew(f"bench demo -m qld -m reformulate:reduce --agree 0.8 --store {store} --json --out o").json
     assert (found["base"], found["queries"], found["agree"], found["tests"]) == ("bm25", 96, 0.8, 8)
-    lever = found["levers"][1]
-    cell = lever["measures"]["ARaB(tf)@10"]
-    assert lever["lever"] == "qld"
+    method = found["methods"][1]
+    cell = method["measures"]["ARaB(tf)@10"]
+    assert method["method"] == "qld"
     assert cell["n"] == 96 == cell["improved"] + cell["worsened"] + cell["unchanged"]
     assert cell["low"] <= cell["change"] <= cell["high"]
     assert cell["p"] <= cell["p_holm"]
@@ -36,27 +50,58 @@ def test_json_has_every_number(askew, store):
 
 
 def test_times_are_shown_unless_unwanted(askew, store):
-    assert "seconds" not in askew(f"bench demo -l qld --no-seconds --store {store}").table
+    assert "seconds" not in askew(f"bench demo -m qld --no-seconds --store {store}").table
 
 
-def test_mistakes_are_one_line(askew, files, store):
-    askew("bench demo -l bm52").refused(2, "did you mean 'bm25'?")
-    askew("bench demo -l rerank:./none").refused(3, "found no such folder")
-    askew("bench demo -l qld --agree 2").refused(2, "--agree")
-    askew("bench demo -l qld --measures RR@10").refused(2, "one of lean")
-    askew(f"bench demo -l run:old.run --store {store}").refused(3, "none of its 2 queries")
-    askew("bench nowhere -l qld").refused(3, "nowhere")
+def test_an_error_is_one_line(askew, files, store):
+    askew("bench demo -m bm52").refused(2, "did you mean 'bm25'?")
+    askew("bench demo -m rerank:./none").refused(3, "found no such folder")
+    askew("bench demo -m qld --agree 2").refused(2, "agree", "from 0 to 1 of the top 10 to keep, found 2")
+    askew("bench demo -m qld --measures RR@10").refused(2, "one of lean")
+    askew(f"bench demo -m run:old.run --store {store}").refused(3, "none of its 2 queries")
+    askew("bench nowhere -m qld").refused(3, "nowhere")
     files.text("o/report.html", "mine")
-    askew("bench demo -l qld --out o").refused(2, "o/report.html")
-    askew("bench docs.tsv -l qld").refused(3, "there are no queries")
+    askew("bench demo -m qld --out o").refused(2, "o/report.html")
+    askew("bench docs.tsv -m qld").refused(3, "there are no queries")
 
 
-def test_a_hostile_run_name_steers_nothing(askew, files, store):
+def test_a_hostile_run_name_is_printed_without_control_characters(askew, files, store):
     name = "x\x1b[2J<b>.run"
     files.text(name, "care-q01 Q0 care-25 1 1.0 me\n")
-    found = askew(["bench", "demo", "-l", f"run:{name}", "--store", str(store), "--out", "o"])
+    found = askew(["bench", "demo", "-m", f"run:{name}", "--store", str(store), "--out", "o"])
     assert found.code == 0
     assert "\x1b" not in found.out + found.err
     page = Path("o/report.html").read_text(encoding="utf-8")
     assert "<b>" not in page
     assert "\x1b" not in page
+
+
+AGE = "old,old\nelderly,old\nsenior,old\nparent,old\nyoung,young\nchild,young\nchildren,young\nteenager,young\n"
+GENDERED = re.compile(r"gender|male|rekabsaz|\b(wo)?m[ae]n\b|two groups", re.IGNORECASE)
+
+
+def test_groups_from_a_word_list_are_the_only_ones_in_any_output(askew, files, store):
+    files.text("age.csv", AGE)
+    given = "-m rerank:detconstsort -m reformulate:fairfeedback -m reformulate:fairfeedback:oracle --lexicon age.csv"
+    table = askew(f"bench demo {given} --groups young,old --store {store} --out o")
+    found = askew(f"bench demo {given} --groups young,old --store {store} --json")
+    assert found.json["groups"]["names"] == ["young", "old"]
+    assert "groups='young-old'" in found.json["signatures"]["ARaB(tf)@10"]
+    written = [path.read_text(encoding="utf-8") for path in (Path("o/report.html"), *Path("o/tables").iterdir())]
+    for text in (table.table, table.err, found.out, found.err, *written):
+        assert not GENDERED.findall(text)
+
+
+def test_a_method_of_other_groups_is_refused(askew, files, store):
+    files.text("age.csv", AGE)
+    other = "reformulate:fairfeedback.groups=gender:female,male"
+    given = f"bench demo --groups age.csv --store {store}"
+    askew(f"{given} -m reformulate:fairfeedback --set {other}").refused(2, "counts the groups female, male", "old")
+    askew(f"{given} -m reformulate:swap").refused(2, "gender-en", "the groups counted are old, young")
+
+
+def test_the_defaults_of_the_command_are_those_of_the_function():
+    shown = inspect.signature(bench_command).parameters
+    for one in fields(BenchSettings):
+        if one.name != "method_settings":
+            assert shown[one.name].default == one.default

@@ -33,10 +33,10 @@ def world(files):
 
 
 def test_bench_says_which_judgements_it_reads_and_takes_others(askew):
-    test = askew("bench both -l qld --store s --json")
+    test = askew("bench both -m qld --store s --json")
     assert NOTE in test.err
     assert test.json["queries"] == 2
-    dev = askew("bench both@dev -l qld --store s --json")
+    dev = askew("bench both@dev -m qld --store s --json")
     assert NOTE not in dev.err
     assert dev.json["queries"] == 1
 

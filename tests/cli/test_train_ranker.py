@@ -291,7 +291,7 @@ def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     # Lean is without its sign there, and a distance is called one.
     assert "|ARaB(tf)@10|" in told and " NFaiRR@10" in told
     assert max(map(len, told.splitlines())) <= 80
-    assert "askew bench" in told and "--lever reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
+    assert "askew bench" in told and "--method reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
     held = lines("model/held-out.jsonl")
     assert f"choices on {len(held)} held-out queries" in told
     facts = json.loads(trained(f"{command} --similar '' --set most_each=1 --json"))

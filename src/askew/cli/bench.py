@@ -1,4 +1,4 @@
-"""``askew bench``: which lever makes results lean less, and what does it cost?"""
+"""``askew bench``: which mitigation method reduces lean, and what does it cost?"""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from askew.app.bench.settings import BenchSettings
 from askew.cli import options as o
 
 if TYPE_CHECKING:
-    from askew.app.bench.results import BenchReport, Cell, Row
+    from askew.app.bench.results import BenchReport, Row
 
-Levers = Annotated[
+DEFAULTS = BenchSettings()
+Methods = Annotated[
     list[str] | None,
     typer.Option(
-        "--lever", "-l",
+        "--method", "-m",
         help="A ranker (qld, dense), rerank:detconstsort, rerank:MODEL, reformulate:METHOD, "
         "reformulate:METHOD:oracle, reformulate:METHOD:SELECTOR, or run:FILE; may be given again.",
     ),
@@ -25,74 +27,87 @@ Levers = Annotated[
 
 
 def bench_command(
-    collection: Annotated[str, typer.Argument(help="demo, irds:ID, or a folder with docs, queries and qrels.")],
-    lever: Levers = None,
-    base: Annotated[str, typer.Option(help="The ranker that levers are compared with and build on.")] = "bm25",
+    collection: Annotated[
+        str, typer.Argument(help="demo, irds:ID, a folder with docs, queries and qrels, a recipe or a store.")
+    ],
+    methods: Methods = None,
+    base: Annotated[str, typer.Option(help="The ranker that methods are compared with and build on.")] = DEFAULTS.base,
     measures: o.Measures = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="How many documents each query gets.")] = 100,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    k: Annotated[int, typer.Option("-k", "--k", help="The number of documents per query.")] = DEFAULTS.k,
     agree: Annotated[
-        float, typer.Option(help="reformulate: the share of the original's first ten that a candidate must keep.")
-    ] = 0.5,
+        float, typer.Option(help="reformulate: the share of the top 10 of the original query to keep.")
+    ] = DEFAULTS.agree,
     queries: Annotated[
         Path | None, typer.Option(help="Only the queries of this file, such as those no model was trained on.")
     ] = None,
-    settings: Annotated[
+    method_settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="A setting of a lever: --set reformulate:extract.count=5.", metavar="LEVER.NAME=VALUE"
+            "--set", help="A setting of a method: --set reformulate:extract.count=5.", metavar="METHOD.NAME=VALUE"
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A folder for report.html, tables as CSV and the runs.")] = None,
-    seconds: Annotated[bool, typer.Option(help="Show how long each lever takes.")] = True,
-    store: o.StorePath = o.DEFAULT_STORE,
+    seconds: Annotated[bool, typer.Option(help="Show how long each method takes.")] = True,
+    store: o.StorePath = str(DEFAULTS.store),
     as_json: o.AsJson = False,
 ) -> None:
-    """Run levers on one collection and its judged queries: effectiveness and lean of each, against a base ranker.
+    """Compare mitigation methods on the judged queries of a collection: effectiveness and lean against a base ranker.
 
-    Levers: another ranker, the base reranked, queries asked otherwise, or runs of your own. Without --lever those that
-    need nothing but askew. Example: askew bench demo --lever qld --lever reformulate:extract --out bench
+    A method is another ranker, a reranker, a reformulator with a choice among its candidates, or your own run. Without
+    --method, those run that need nothing but askew. A recipe or a store brings its collection and groups.
+    Example: askew bench demo --method qld --method reformulate:extract --out bench
     """
     from askew.app.bench.bench import bench
-    from askew.cli.render import Waiting, note, safe, say_json
+    from askew.cli.render import Waiting, note, say_json
+    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
+    given = BenchSettings(base, k, agree, o.settings_by_owner(method_settings), out, store)
     with quiet_programs(), Waiting("preparing") as progress:
         report = bench(
-            collection, lever, base=base, measures=measures, k=k, agree=agree, queries=queries,
-            settings=o.settings_by_owner(settings), out=out, store=store, progress=progress,
+            collection, methods, measures, groups=Groups.resolve(groups, lexicon), queries=queries, settings=given,
+            progress=progress,
         )  # fmt: skip
     note(report.notes)
     if as_json:
         say_json(report.to_dict() | ({} if out is None else {"html": str(out / "report.html")}))
-        return
+    else:
+        _print_report(report, seconds, out)
+
+
+def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
+    from askew.cli.render import safe
+
     _print_table(report, seconds)
-    for said in _legend(report):
-        _say_wrapped(said)
+    for line in _legend(report):
+        _say_wrapped(line)
     if out is not None:
         typer.echo(f"in {safe(str(out / 'report.html'))}")
 
 
 def _print_table(report: BenchReport, seconds: bool) -> None:
-    from askew.app.bench.page import labels_of, shown_name
+    from askew.app.bench.page import labels_of
     from askew.cli.render import print_tables
 
     columns = [
-        (f"{label}\nn={report.rows[0].cells[name].n}", [_cell(row, name) for row in report.rows])
+        (f"{label}\nn={report.rows[0].cells[name].n} queries", [_cell(row, name) for row in report.rows])
         for name, label in labels_of(report).items()
     ]
-    if any(row.otherwise is not None for row in report.rows):
-        columns.append(("asked\notherwise", [_count(row.otherwise) for row in report.rows]))
-    if any(row.nothing for row in report.rows):
-        columns.append(("found\nnothing", [_count(row.nothing) for row in report.rows]))
+    if any(row.reformulated is not None for row in report.rows):
+        columns.append(("reformulated\nqueries", [_count(row.reformulated) for row in report.rows]))
+    if any(row.empty for row in report.rows):
+        columns.append(("queries without\nresults", [_count(row.empty) for row in report.rows]))
     if seconds:
         columns.append(("seconds", [f"{row.seconds:.2f}" if row.seconds else "-" for row in report.rows]))
-    base = report.rows[0].lever.text
+    base = report.rows[0].method.text
     title = f"{report.collection}: {len(report.query_ids):,} queries, {report.k:,} documents each, against {base}"
-    print_tables(title, "lever", [shown_name(row) for row in report.rows], columns)
+    print_tables(title, "method", [row.label for row in report.rows], columns)
 
 
 def _say_wrapped(text: str) -> None:
-    """A sentence in as many lines as it needs; those that follow the first are indented."""
+    """A sentence in as many lines as it needs; those after the first are indented."""
     from askew.cli.render import safe
 
     width = shutil.get_terminal_size((100, 24)).columns
@@ -105,31 +120,23 @@ def _count(value: int | None) -> str:
 
 def _cell(row: Row, name: str) -> str:
     """The mean, the change with its interval, the corrected p, and the queries improved and worsened."""
-    from askew.app.bench.page import FRONT
+    from askew.app.bench.results import PARETO
     from askew.cli.render import number, p_value
 
     cell = row.cells[name]
-    mean = number(cell.mean) + (f" {FRONT}" if name in row.front else "")
+    mean = number(cell.mean) + (f" {PARETO}" if name in row.pareto else "")
     if cell.against is None:
         return mean
-    p = p_value(cell.p_holm)
-    return f"{mean}\n{_change(cell)}\np {p}  {cell.against.improved}/{cell.against.worsened}"
-
-
-def _change(cell: Cell) -> str:
-    from askew.publish.page.numerals import FEWEST
-
-    if cell.change is None:
-        return "-"
-    few = cell.low is None or cell.high is None or cell.n < FEWEST
-    return f"{cell.change:+.1f}%" + ("" if few else f" [{cell.low:+.0f}, {cell.high:+.0f}]")
+    change = "-" if cell.change is None else f"{cell.change:+.1f}%"
+    interval = f" [{cell.low:+.0f}, {cell.high:+.0f}]" if cell.has_interval else ""
+    return f"{mean}\n{change}{interval}\np {p_value(cell.p_holm)}  {cell.against.improved}/{cell.against.worsened}"
 
 
 def _legend(report: BenchReport) -> list[str]:
     from askew.app.bench.page import marks_note
 
-    said = (
+    cell = (
         "In a cell: the mean; its change against the base with a 95% interval; p (null hypothesis: the mean gain is 0; "
         f"Holm over all {report.tests} tests); queries improved/worsened."
     )
-    return [said, *marks_note(report), *report.rules]
+    return [cell, *marks_note(report), *report.rules]

@@ -75,7 +75,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("report", report.report_command, "The tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
     ("verify", verify.verify_command, "Check a dataset, a store or an index; repair it."),
-    ("bench", bench.bench_command, "All levers side by side: rerank, retrain, ask otherwise."),
+    ("bench", bench.bench_command, "Compare mitigation methods: rank, rerank, reformulate."),
     ("negatives", train_ranker.negatives_command, "Sample training negatives, some that lean most."),
     ("rerank", train_ranker.rerank_command, "Put the documents of a run in another order."),
     ("logs", logs.command, "How people add a group to their queries, from a log."),

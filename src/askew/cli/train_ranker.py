@@ -194,7 +194,7 @@ def selector_command(
     was = "trained on" if done.new else "was trained before on"
     typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
     typer.echo("on queries that it was not trained on:")
-    _say_next("askew bench COLLECTION --lever", f"reformulate:METHOD:{out}", out / HELD_OUT)
+    _say_next("askew bench COLLECTION --method", f"reformulate:METHOD:{out}", out / HELD_OUT)
 
 
 def _tell(measured: Any, margin: float) -> None:

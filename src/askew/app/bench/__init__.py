@@ -1,1 +1,1 @@
-"""askew bench: levers that may make results lean less, on the same queries, in one table."""
+"""Mitigation methods side by side: the whole of ``askew bench``."""

@@ -1,4 +1,4 @@
-"""Levers on one collection and one set of queries. The whole of ``askew bench``."""
+"""Compare mitigation methods on one collection and one set of queries: the whole of ``askew bench``."""
 
 from __future__ import annotations
 
@@ -10,81 +10,97 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.bench.choosing import check_agree
-from askew.app.bench.methods import DEFAULTS, GROUPS, REFORMULATE, RERANK, Lever, read_levers
+from askew.app.bench.methods import REFORMULATE, RERANK, MitigationMethod, read_methods
 from askew.app.bench.page import write_page
-from askew.app.bench.results import BenchReport, Row, compared, fronts
-from askew.app.bench.runs import Criteria, MethodRun, World
+from askew.app.bench.results import BenchReport, Row, compared, pareto_optimal
+from askew.app.bench.runs import Criteria, MethodRun, MethodRunner
 from askew.app.bench.saved import check_place, write_runs
 from askew.app.bench.scoring import BenchScorer, ask_measures, effectiveness_of, leans_of
+from askew.app.bench.settings import DEFAULT_METHODS, BenchSettings
+from askew.app.bench.start import check_groups, open_input
 from askew.app.build.built_pairs import LEAN
+from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts
+from askew.app.scoring.universe import RunLike, named_runs
 from askew.app.train.held_out import HELD_OUT, seen_by
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import DataError
+from askew.core.groups import Groups, GroupsLike
 from askew.corpora.collection import Collection
 from askew.corpora.queries import read_queries
-from askew.engine.store import Store
+from askew.measures.catalogue import MeasureRequest
+from askew.rankers.fairorder import EVEN
 
-# So much is done, of so much, and of what.
+__all__ = ["BenchReport", "BenchSettings", "bench"]
+
+# How much is done, of how much, and of what.
 Progress = Callable[[int, int, str], None]
 
 
 def bench(
-    source: str,
-    levers: Sequence[str] | None = None,
+    collection: object,
+    methods: Sequence[str] | None = None,
+    measures: MeasuresLike | None = None,
     *,
-    base: str = "bm25",
-    measures: str | Sequence[str] | None = None,
-    k: int = 100,
-    agree: float = 0.5,
-    queries: str | Path | None = None,
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
-    out: Path | None = None,
-    store: str | Path = ".askew",
+    runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike] | None = None,
+    groups: GroupsLike | None = None,
+    queries: str | Path | Sequence[str] | None = None,
+    settings: BenchSettings | None = None,
     progress: Progress | None = None,
 ) -> BenchReport:
-    """Run levers on the judged queries of a collection, and compare each with the base ranker.
+    """Run mitigation methods on the judged queries of a collection, and compare each with the base ranker.
 
-    Every lever answers the same queries with at most ``k`` documents each. ``queries`` is a file with those to take,
-    such as those that no model was trained on; ``settings`` are those of a lever by its text. With ``out`` the report,
-    its tables and the runs are written there.
+    ``collection`` is a ``Collection``, or whatever one can be opened from; or a recipe (a ``Recipe`` or a .toml file)
+    or the store of a build, which bring their collection and groups. ``methods`` are texts such as ``"qld"``,
+    ``"rerank:detconstsort"`` or ``"reformulate:extract"``; by default those that need nothing but askew. ``runs`` are
+    compared too: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping of names to such.
+    ``measures`` are texts or objects, at least one of effectiveness and one of bias (lean); methods choose by the first
+    of each. Measures and methods count ``groups``. ``queries`` restricts the queries: a file, or their ids; give those
+    that no model was trained on.
     """
-    if k < 1:
-        raise ConfigError(f"bench: expected k of 1 or more, found {k}")
-    asked = ask_measures(measures)
-    first, others = read_levers(DEFAULTS if levers is None else levers, base, settings)
-    choice = Criteria(effectiveness_of(asked)[0].text, leans_of(asked)[0].text, check_agree(agree))
+    given = settings or BenchSettings()
+    source = open_input(collection, given.store, groups)
+    requests = ask_measures(measure_texts(measures), source.groups)
+    held = {} if runs is None else named_runs(as_runs(runs))
+    texts = DEFAULT_METHODS if methods is None else methods
+    base, others = read_methods(texts, given.base, given.method_settings, list(held))
+    check_groups(others, leans_of(requests)[0], source.groups)
+    out = None if given.out is None else Path(given.out)
     if out is not None:
-        check_place(out, [first, *others])
+        check_place(out, [base, *others])
     notes: list[str] = []
-    world = World(source, Store(store), first, k)
-    world.set_queries(_queries(world.resources.collection, queries, notes))
-    notes += _seen(others, world.queries["text"].to_pylist())
-    texts = [one.text for one in asked]
-    # A trained selector reads this lean of the results, whether it is asked for or not.
-    more = [LEAN] if LEAN not in texts and any(lever.trained for lever in others) else []
-    scorer = BenchScorer([*texts, *more], world.resources, world.query_ids)
-    finders = {lever: world.open(lever, choice) for lever in others}
+    wanted = _queries(source.resources.collection, queries, notes)
+    notes += _seen(others, wanted["text"].to_pylist())
+    scorer = BenchScorer(_scored(requests, others), source.resources, wanted["query_id"].to_pylist(), source.groups)
+    criteria = Criteria(effectiveness_of(requests)[0].text, leans_of(requests)[0].text, given.agree)
+    runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held)
+    searches = {method: runner.open(method) for method in others}
     scorer.prepare()
-    found = {first: world.search_base(scorer, _told(progress, first.text))}
-    for lever, find in finders.items():
-        found[lever] = find(_told(progress, lever.text))
-    report = _report(world, scorer, asked, choice, found, notes, k)
+    found = {base: runner.search_base(_labeled(progress, base.text))}
+    for method, search in searches.items():
+        found[method] = search(_labeled(progress, method.text))
+    report = _report(runner, scorer, [one.text for one in requests], criteria, found, notes, given, source.groups)
     if out is not None:
         write_page(report, out)
-        write_runs(out, {lever: one.hits for lever, one in found.items()}, world.query_ids, world.resources.doc_ids)
+        hits = {method: one.hits for method, one in found.items()}
+        write_runs(out, hits, runner.query_ids, source.resources.doc_ids)
     return report
 
 
-def _told(progress: Progress | None, label: str) -> Callable[[int, int], None]:
-    def told(done: int, total: int) -> None:
+def _labeled(progress: Progress | None, label: str) -> Callable[[int, int], None]:
+    def advance(done: int, total: int) -> None:
         if progress is not None:
             progress(done, total, label)
 
-    return told
+    return advance
 
 
-def _queries(collection: Collection, wanted: str | Path | None, notes: list[str]) -> pa.Table:
-    """The judged queries, or those of them that a file names; who is left out is counted."""
+def _scored(requests: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
+    """The measures that are computed: a trained selector reads a certain lean of the results, requested or not."""
+    texts = [one.text for one in requests]
+    return [*texts, *([LEAN] if LEAN not in texts and any(method.trained for method in methods) else [])]
+
+
+def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, notes: list[str]) -> pa.Table:
+    """The judged queries, or some of them; how many are left out is noted."""
     every = collection.queries
     judged = collection.judged_queries()
     notes += collection.notes("queries", "judgements")
@@ -92,98 +108,103 @@ def _queries(collection: Collection, wanted: str | Path | None, notes: list[str]
         notes.append(f"{every.num_rows - judged.num_rows:,} of {every.num_rows:,} queries have no judgement: left out")
     if wanted is None:
         return judged
-    ids = read_queries(Path(wanted))["query_id"]
-    chosen = judged.filter(pc.is_in(judged["query_id"], value_set=ids.combine_chunks()))
+    is_file = isinstance(wanted, str | Path)
+    ids = read_queries(Path(wanted))["query_id"].to_pylist() if isinstance(wanted, str | Path) else list(wanted)
+    name = f"queries {wanted}" if is_file else "queries="
+    chosen = judged.filter(pc.is_in(judged["query_id"], value_set=pa.array(ids, pa.string())))
     if not chosen.num_rows:
         raise DataError(
-            f"queries {wanted}: none of its {len(ids):,} is among the {judged.num_rows:,} judged queries of "
-            f"{collection.id}; give queries of this collection"
+            f"{name}: none of its {len(ids):,} is among the {judged.num_rows:,} judged queries of {collection.id}; "
+            "give queries of this collection"
         )
     if chosen.num_rows < len(ids):
-        notes.append(f"{len(ids) - chosen.num_rows:,} of {len(ids):,} queries of {wanted} are no judged queries here")
-    notes.append(f"{judged.num_rows - chosen.num_rows:,} of {judged.num_rows:,} judged queries were not asked for")
+        notes.append(f"{name}: {len(ids) - chosen.num_rows:,} of {len(ids):,} queries are not judged queries here")
+    notes.append(f"{judged.num_rows - chosen.num_rows:,} of {judged.num_rows:,} judged queries were not requested")
     return chosen
 
 
-def _seen(levers: Sequence[Lever], texts: Sequence[str]) -> list[str]:
-    """Models that are asked what they were trained on: that flatters them."""
-    told = []
-    for lever in levers:
-        folder = Path(lever.choice if lever.trained else lever.name)
-        seen = seen_by(folder, texts) if lever.trained or lever.kind == RERANK else None
+def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str]:
+    """Models that are evaluated on queries they were trained on."""
+    notes = []
+    for method in methods:
+        folder = Path(method.choice if method.trained else method.name)
+        seen = seen_by(folder, texts) if method.trained or method.kind == RERANK else None
         if seen:
-            told.append(
-                f"{lever.text}: {seen:,} of {len(texts):,} queries were not held out when it was trained, which "
-                f"flatters it; give --queries {folder / HELD_OUT}"
+            notes.append(
+                f"{method.text}: {seen:,} of {len(texts):,} queries were not held out when the model was trained, so "
+                f"its results are too good; give queries= {folder / HELD_OUT}"
             )
-    return told
+    return notes
 
 
 def _report(
-    world: World, scorer: BenchScorer, asked: Sequence[Any], choice: Criteria, found: Mapping[Lever, MethodRun],
-    notes: list[str], k: int,
+    runner: MethodRunner, scorer: BenchScorer, texts: Sequence[str], criteria: Criteria,
+    found: Mapping[MitigationMethod, MethodRun], notes: list[str], given: BenchSettings, groups: Groups | None,
 ) -> BenchReport:  # fmt: skip
-    texts = [one.text for one in asked]
-    values = {lever.text: scorer.score(one.hits, only=texts) for lever, one in found.items()}
+    values = {method.text: scorer.score(one.hits, only=texts) for method, one in found.items()}
     complete = [one for one in scorer.asked if one.text in texts]
     cells = compared(values, complete)
     leans = [one.text for one in leans_of(complete)]
-    systems = [lever.text for lever in found if not lever.bound]
-    front = fronts(cells, systems, choice.effectiveness, leans, scorer.directions)
-    empty = {lever: int((np.diff(one.hits.offsets) == 0).sum()) for lever, one in found.items()}
+    systems = [method.text for method in found if not method.bound]
+    optimal = pareto_optimal(cells, systems, criteria.effectiveness, leans, scorer.directions)
+    empty = {method: int((np.diff(one.hits.offsets) == 0).sum()) for method, one in found.items()}
     rows = [
-        Row(lever, cells[lever.text], front[lever.text], empty[lever], one.otherwise, one.seconds)
-        for lever, one in found.items()
+        Row(method, cells[method.text], optimal[method.text], empty[method], one.reformulated, one.seconds)
+        for method, one in found.items()
     ]
-    told = [f"{lever.text}: {note}" for lever, one in found.items() for note in one.notes]
-    told += [f"{lever.text}: {n:,} of {len(world.query_ids):,} queries find nothing" for lever, n in empty.items() if n]
+    queries = len(runner.query_ids)
+    more = [f"{method.text}: {note}" for method, one in found.items() for note in one.notes]
+    more += [f"{method.text}: {n:,} of {queries:,} queries have no results" for method, n in empty.items() if n]
     return BenchReport(
-        world.resources.collection.id, world.query_ids, k, choice.agree, complete,
-        [one.text for one in effectiveness_of(complete)], leans, rows, rules_of(list(found), choice, k),
-        [*notes, *told, *_short(cells, len(world.query_ids))], values,
+        runner.resources.collection.id, runner.query_ids, given.k, criteria.agree, complete,
+        [one.text for one in effectiveness_of(complete)], leans, rows, rules_of(list(found), criteria, given.k),
+        [*notes, *more, *_incomplete(cells, queries)], values, groups,
     )  # fmt: skip
 
 
-def _short(cells: Mapping[str, Mapping[str, Any]], queries: int) -> list[str]:
+def _incomplete(cells: Mapping[str, Mapping[str, Any]], queries: int) -> list[str]:
     """Measures that are not over all queries."""
     base = next(iter(cells.values()))
     return [
-        f"{name}: over the {cell.n:,} of {queries:,} queries for which every lever has a value"
+        f"{name}: over the {cell.n:,} of {queries:,} queries for which every method has a value"
         for name, cell in base.items()
         if cell.n < queries
     ]
 
 
-def rules_of(levers: Sequence[Lever], choice: Criteria, k: int) -> list[str]:
-    """How levers choose, and what counts for a query that finds nothing; only what is used here."""
-    said = []
-    base, *others = levers
-    asking = [lever for lever in others if lever.kind == REFORMULATE]
-    if any(not lever.choice for lever in asking):
-        said.append(
-            f"reformulate:METHOD searches every candidate with {base.text} and takes the one whose own results lean "
-            f"least by {choice.lean}, of those that lean less than the original's and keep at least "
-            f"{100 * choice.agree:g}% of its first ten; else the original. No judgement is read."
+def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) -> list[str]:
+    """How methods choose, and what counts for a query without results; only what is used here."""
+    base, *others = methods
+    rules = []
+    choosing = [method for method in others if method.kind == REFORMULATE]
+    if any(not method.choice for method in choosing):
+        rules.append(
+            f"reformulate:METHOD searches every reformulation with {base.text}. Of those whose results lean less than "
+            f"those of the original query and keep at least {100 * criteria.agree:g}% of its top 10, it chooses the "
+            f"one that leans least by {criteria.lean}; if there is none, the original query. It reads no judgement."
         )
-    if any(lever.trained for lever in asking):
-        said.append(
-            "reformulate:METHOD:FOLDER lets a trained selector choose. No judgement is read; it is judged honestly "
-            "only on queries that it was not trained on (--queries)."
+    if any(method.trained for method in choosing):
+        rules.append(
+            "reformulate:METHOD:FOLDER chooses by a trained selector. It reads no judgement; evaluate it only on "
+            "queries that it was not trained on."
         )
-    if any(lever.bound for lever in asking):
-        said.append(
-            f"reformulate:METHOD:oracle takes, by the judgements, the candidate that leans least by {choice.lean} of "
-            f"those that lose no {choice.effectiveness}: the most that the method could do without a loss, an upper "
-            "bound that no system can reach."
+    if any(method.bound for method in choosing):
+        rules.append(
+            f"reformulate:METHOD:oracle chooses, by the judgements, the reformulation that leans least by "
+            f"{criteria.lean} of those that lose no {criteria.effectiveness}: an upper bound of what the method can "
+            "do without a loss."
         )
-    if any(lever.kind == RERANK and lever.name == GROUPS for lever in others):
-        said.append(
-            f"rerank:{GROUPS} gives the groups of documents even shares of the first places of {base.text}'s list; it "
-            "counts words of a lexicon as ARaB does, and knows nothing of the query."
+    for method in [method for method in others if method.reranks_groups]:
+        shares = "its target shares" if method.settings.get("targets", EVEN) != EVEN else "even shares"
+        rules.append(
+            f"{method.text} gives the groups of documents {shares} of the top ranks of {base.text}. It counts the "
+            "words that name a group, and does not read the query."
         )
-    said.append(
-        "A query that finds nothing has an effectiveness of 0 and no lean. A measure is over the queries for which "
-        "every lever has a value."
+    rules.append(
+        "A query without results has an effectiveness of 0 and no lean. A mean is over the queries for which every "
+        "method has a value."
     )
-    said.append(f"Levers rank up to {k:,} documents a query; a measure with a background has what {base.text} found.")
-    return said
+    rules.append(
+        f"Methods rank up to {k:,} documents per query; the background of a measure is the documents of {base.text}."
+    )
+    return rules

@@ -1,7 +1,7 @@
-"""Which of several ways to ask a query is taken, at query time: by what the results say of themselves.
+"""Choose among the reformulations of a query at query time, by their results.
 
-A candidate may be taken where its own results lean less than the original's, and where it keeps enough of the
-original's first ten. Of those the one that leans least. Neither needs a judgement; a search engine could do it.
+A candidate is eligible if its results lean less than those of the original query and keep enough of its top 10. The one
+that leans least is chosen. This needs no judgement, so a search engine could do it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from askew.core.ranking import Floats, Hits, Ints
 from askew.selectors.pareto import epsilon_best
 from askew.trainers.selector import ORIGINAL, TopDocuments, least_leaning
 
-FIRST = 10
+TOP = 10
 _NONE = -1
 
 
 @dataclass(frozen=True)
 class Variants:
-    """The variants of some queries with what they find: ``original`` is the row of each query's original.
+    """The variants of some queries with their results: ``original`` is the row of each original query.
 
     ``query`` numbers the query of each row; ``scores`` holds measures by row. Lists are in the order they are measured.
     """
@@ -41,33 +41,26 @@ class Variants:
 
     @property
     def candidates(self) -> Ints:
-        """The rows that are no originals."""
+        """The rows of reformulations."""
         return np.setdiff1d(np.arange(len(self.query)), self.original)
 
     def rows_of(self, chosen: Ints) -> Ints:
-        """The row of each query that is taken, from places among the candidates or ORIGINAL."""
+        """The chosen row of each query, from positions among the candidates or ORIGINAL."""
         taken = chosen != ORIGINAL
         rows = self.original.copy()
         rows[taken] = self.candidates[chosen[taken]]
         return rows
 
 
-def check_agree(agree: float) -> float:
-    """A share of the first ten."""
-    if not 0 <= agree <= 1:
-        raise ConfigError(f"--agree: expected a share from 0 to 1 of the first ten to be kept, found {agree}")
-    return agree
-
-
 def lower_is_better(values: Floats, direction: Direction) -> Floats:
-    """Scores so that the lower one is the better: distances from zero, or turned around."""
+    """Scores for which lower is better: distances from zero, or with the opposite sign."""
     if direction is Direction.ZERO:
         return np.abs(values)
     return -values if direction is Direction.UP else values
 
 
-def first_places(hits: Hits, depth: int = FIRST) -> tuple[Ints, Floats]:
-    """The first documents of each list, one row a list, and their scores; -1 where the list is over."""
+def top_documents(hits: Hits, depth: int = TOP) -> tuple[Ints, Floats]:
+    """The top documents of each list, one row per list, and their scores; -1 after the end of a list."""
     lengths = np.minimum(np.diff(hits.offsets), depth)
     there = np.arange(depth) < lengths[:, None]
     docs, scores = np.full(there.shape, _NONE, np.int64), np.zeros(there.shape)
@@ -77,20 +70,20 @@ def first_places(hits: Hits, depth: int = FIRST) -> tuple[Ints, Floats]:
 
 
 def kept_share(old: Ints, new: Ints) -> Floats:
-    """Which share of the old first documents is among the new ones, row by row; 0 where there are no old ones."""
+    """The share of the old top documents that is among the new ones, row by row; 0 where there are no old ones."""
     there = old != _NONE
     kept = (old[:, :, None] == new[:, None, :]).any(axis=2) & there
     return np.asarray(kept.sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.float64)
 
 
 def choose_by_results(variants: Variants, lean: str, direction: Direction, agree: float) -> Ints:
-    """The row of each query that leans least, of those that lean less than the original and keep enough of its first
-    ten; of equals the one that keeps most, then the first. The original where there is none.
+    """The row of each query that leans least, of those that lean less than the original and keep enough of its top 10;
+    of equals the one that keeps most, then the first. The original where there is none.
     """
     rows = variants.candidates
     query = variants.query[rows]
     size = lower_is_better(variants.scores[lean], direction)
-    docs, _ = first_places(variants.hits)
+    docs, _ = top_documents(variants.hits)
     keeps = kept_share(docs[variants.original][query], docs[rows])
     chosen = least_leaning(query, len(variants.original), size[rows], size[variants.original], keeps, agree)
     return variants.rows_of(chosen)
@@ -99,8 +92,8 @@ def choose_by_results(variants: Variants, lean: str, direction: Direction, agree
 def choose_by_judgements(
     variants: Variants, effectiveness: str, lean: str, directions: Mapping[str, Direction]
 ) -> Ints:
-    """The row that leans least of those that retrieve no worse than the original by the judgements; of equals the one
-    that retrieves best. The original where none leans less, or as much and retrieves better.
+    """The row that leans least of those that are as effective as the original by the judgements; of equals the most
+    effective. The original where none leans less, or as much with a higher effectiveness.
     """
     rows = variants.candidates
     query = variants.query[rows]
@@ -117,17 +110,17 @@ def choose_by_judgements(
 
 
 def choose_by_selector(variants: Variants, folder: Path, index: Path) -> Ints:
-    """The row that a trained selector takes for each query; it reads texts and results, no judgement."""
+    """The row that a trained selector chooses for each query; it reads texts and results, no judgement."""
     from askew.app.train.selector import CROSS_ENCODER, LEAN_AWARE, choose
 
     built = _built(variants, index)
     if not len(built.query):
         return variants.original
     rule = LEAN_AWARE if _selector_facts(folder).get(LEAN_AWARE) else CROSS_ENCODER
-    # A query without candidates is not in what the selector sees.
-    asked = np.unique(variants.query[variants.candidates])
+    # The selector does not see queries without candidates.
+    rows = np.unique(variants.query[variants.candidates])
     chosen = np.full(len(variants.original), ORIGINAL, np.int64)
-    chosen[asked] = choose(folder, built, rule)
+    chosen[rows] = choose(folder, built, rule)
     return variants.rows_of(chosen)
 
 
@@ -147,8 +140,8 @@ def _selector_facts(folder: Path) -> dict[str, Any]:
 
 def _built(variants: Variants, index: Path) -> Built:
     rows = variants.candidates
-    asked, query = np.unique(variants.query[rows], return_inverse=True)
-    originals = variants.original[asked]
+    present, query = np.unique(variants.query[rows], return_inverse=True)
+    originals = variants.original[present]
     texts = variants.table["text"].to_pylist()
     lean = variants.scores[LEAN]
     table = pl.DataFrame({
@@ -158,7 +151,7 @@ def _built(variants: Variants, index: Path) -> Built:
         "original_text": [texts[row] for row in originals[query].tolist()],
         f"old_{LEAN}": lean[originals][query], f"new_{LEAN}": lean[rows],
     })  # fmt: skip
-    docs, scores = first_places(variants.hits)
+    docs, scores = top_documents(variants.hits)
     found = TopDocuments(docs[originals], scores[originals]), TopDocuments(docs[rows], scores[rows])
     ids = variants.table["query_id"].take(pa.array(originals)).to_pylist()
     return Built(table, query, ids, [texts[row] for row in originals.tolist()], True, found, index)

@@ -1,12 +1,12 @@
-"""Levers: what can be done about results that lean. Each is written as a short text, and checked before any work.
+"""Mitigation methods: ways to reduce the lean of results. Each is written as a short text and checked before any work.
 
-bm25, qld, rm3, dense, ...      another ranker, over an index of its own
-rerank:detconstsort             the base's documents, each group given its share of the first places
-rerank:MODEL                    the base's documents, ordered by a cross-encoder (a folder or a hub id)
-reformulate:METHOD              each query asked otherwise, chosen by what its results say of themselves
-reformulate:METHOD:FOLDER       the same, chosen by a trained selector
-reformulate:METHOD:oracle       the same, chosen by the judgements: an upper bound, no system
-run:FILE                        a run of one's own
+bm25, qld, rm3, dense, ...      another ranker, with its own index
+rerank:detconstsort             the base's documents, reordered so that each group gets its share of the top ranks
+rerank:MODEL                    the base's documents, reordered by a cross-encoder (a folder or a hub id)
+reformulate:METHOD              reformulated queries, chosen by their results
+reformulate:METHOD:FOLDER       reformulated queries, chosen by a trained selector
+reformulate:METHOD:oracle       reformulated queries, chosen by the judgements: an upper bound, not a system
+run:FILE                        your own run
 """
 
 from __future__ import annotations
@@ -23,20 +23,15 @@ from askew.corpora.files import check_file
 from askew.plugins.registry import names, settings_of
 
 RANKER, RERANK, REFORMULATE, RUN = "ranker", "rerank", "reformulate", "run"
-GROUPS, ORACLE = "detconstsort", "oracle"
-# The file by which the folder of a trained selector is known.
+DETCONSTSORT, ORACLE = "detconstsort", "oracle"
+# A folder with this file holds a trained selector.
 SELECTOR = "selector.json"
-# Levers that need no more than askew itself; the base is always there.
-DEFAULTS = (
-    "qld", "rm3", "rerank:detconstsort", "reformulate:reduce", "reformulate:fairfeedback", "reformulate:extract",
-    "reformulate:extract:oracle",
-)  # fmt: skip
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
-class Lever:
-    """A lever as read: ``name`` is the ranker, method, model or file; ``choice`` says who chooses among candidates."""
+class MitigationMethod:
+    """A method as read: ``name`` is the ranker, reformulator, model or run; ``choice`` says what chooses candidates."""
 
     text: str
     kind: str
@@ -46,7 +41,7 @@ class Lever:
 
     @property
     def bound(self) -> bool:
-        """Whether it reads judgements to choose: then it bounds what a system can do, and is none."""
+        """Whether it chooses by the judgements: then it is an upper bound and not a system."""
         return self.choice == ORACLE
 
     @property
@@ -54,42 +49,57 @@ class Lever:
         """Whether a trained selector chooses among candidates."""
         return bool(self.choice) and not self.bound
 
+    @property
+    def reranks_groups(self) -> bool:
+        """Whether it reorders documents by their groups."""
+        return self.kind == RERANK and self.name == DETCONSTSORT
 
-def read_levers(
-    texts: Sequence[str], base: str = "bm25", settings: Mapping[str, Mapping[str, Any]] | None = None
-) -> tuple[Lever, list[Lever]]:
-    """The base ranker, and the levers in the order given; a base that is among them stays the base.
+    @property
+    def counts_groups(self) -> bool:
+        """Whether it counts mentions of groups."""
+        return self.reranks_groups or (self.kind == REFORMULATE and "groups" in settings_of("reformulator", self.name))
 
-    ``settings`` are those of a lever, by its text.
+
+def read_methods(
+    texts: Sequence[str],
+    base: str,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    runs: Sequence[str] = (),
+) -> tuple[MitigationMethod, list[MitigationMethod]]:
+    """The base ranker, and the methods in the order given; the base is not repeated among them.
+
+    ``settings`` are those of a method, by its text; ``runs`` names runs that the caller holds.
     """
     given = dict(settings or {})
-    twice = [text for text in texts if list(texts).count(text) > 1]
+    held = [MitigationMethod(f"{RUN}:{name}", RUN, name) for name in runs]
+    known = [base, *texts, *(one.text for one in held)]
+    twice = [text for text in known[1:] if known[1:].count(text) > 1]
     if twice:
-        raise ConfigError(f"--lever {twice[0]}: it is given twice; give each lever once")
+        raise ConfigError(f"methods= {twice[0]}: it is given twice; give each method once")
     for owner in given:
-        if owner not in (base, *texts):
-            raise UnknownName("lever", owner, (base, *texts), "--set")
+        if owner not in known:
+            raise UnknownName("method", owner, known, "method_settings=")
     if base not in rankers():
         raise UnknownName("base ranker", base, rankers())
-    found = [read_lever(text, given.get(text)) for text in texts if text != base]
-    return Lever(base, RANKER, base, settings=given.get(base, {})), found
+    found = [read_method(text, given.get(text)) for text in texts if text != base]
+    return MitigationMethod(base, RANKER, base, settings=given.get(base, {})), [*found, *held]
 
 
-def read_lever(text: str, settings: Mapping[str, Any] | None = None) -> Lever:
-    """One lever from its text. Names, files and folders are checked; nothing is loaded."""
+def read_method(text: str, settings: Mapping[str, Any] | None = None) -> MitigationMethod:
+    """One method from its text. Names, files and folders are checked; nothing is loaded."""
     kind, colon, rest = text.partition(":")
     given = dict(settings or {})
     if not colon and text in rankers():
-        return Lever(text, RANKER, text, settings=given)
+        return MitigationMethod(text, RANKER, text, settings=given)
     if colon and rest and kind in _READ:
         name, choice = _READ[kind](rest)
-        return Lever(text, kind, name, choice, given)
-    known = [*rankers(), f"{RERANK}:{GROUPS}", f"{RERANK}:MODEL", f"{REFORMULATE}:METHOD", f"{RUN}:FILE"]
-    raise UnknownName("lever", text, known)
+        return MitigationMethod(text, kind, name, choice, given)
+    known = [*rankers(), f"{RERANK}:{DETCONSTSORT}", f"{RERANK}:MODEL", f"{REFORMULATE}:METHOD", f"{RUN}:FILE"]
+    raise UnknownName("method", text, known)
 
 
 def rankers() -> list[str]:
-    """The rankers that search an index of their own."""
+    """The rankers that search their own index."""
     return [name for name in names("ranker") if _needed(name) == ["index"]]
 
 
@@ -99,15 +109,15 @@ def _needed(ranker: str) -> list[str]:
 
 def _rerank(model: str) -> tuple[str, str]:
     place = Path(model)
-    if model == GROUPS or place.is_dir():
+    if model == DETCONSTSORT or place.is_dir():
         return model, ""
     if _HUB_ID.fullmatch(model) and not place.parent.is_dir():
         return model, ""
-    if difflib.get_close_matches(model.lower(), [GROUPS], cutoff=0.6):
-        raise UnknownName("reranker", model, [GROUPS, "MODEL"])
+    if difflib.get_close_matches(model.lower(), [DETCONSTSORT], cutoff=0.6):
+        raise UnknownName("reranker", model, [DETCONSTSORT, "MODEL"])
     raise DataError(
-        f"--lever {RERANK}:{model}: expected {GROUPS}, the folder of a cross-encoder (askew train ranker makes one) or "
-        "a hub id such as org/name; found no such folder"
+        f"methods= {RERANK}:{model}: expected {DETCONSTSORT}, the folder of a cross-encoder (from askew train ranker) "
+        "or a hub id such as org/name; found no such folder"
     )
 
 
@@ -120,7 +130,7 @@ def _reformulate(rest: str) -> tuple[str, str]:
     if difflib.get_close_matches(choice.lower(), [ORACLE], cutoff=0.6):
         raise UnknownName("choice", choice, [ORACLE, "FOLDER"])
     raise DataError(
-        f"--lever {REFORMULATE}:{rest}: expected {ORACLE} or the folder of a selector (askew train selector makes one) "
+        f"methods= {REFORMULATE}:{rest}: expected {ORACLE} or the folder of a selector (from askew train selector) "
         f"after {method!r}; found no {SELECTOR} in {choice!r}"
     )
 

@@ -1,4 +1,4 @@
-"""The runs of a bench as files, in a folder that may hold other things: what is not ours is never written over."""
+"""The runs of a bench as files, in a folder that may hold other files: those are never overwritten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.bench.methods import Lever
+from askew.app.bench.methods import MitigationMethod
 from askew.app.search.retrieve import write_run
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
@@ -20,21 +20,21 @@ from askew.publish.page.parts import slug
 from askew.publish.page.writing import check_out
 from askew.rankers.common import one_word
 
-# What we wrote, with digests: by it we know our files again.
+# The files of the last bench with their digests: only these are replaced.
 LIST = "runs.sha256"
 
 
-def check_place(out: Path, levers: Sequence[Lever]) -> None:
-    """Refuse a folder that the report or the runs cannot go to, before any work."""
+def check_place(out: Path, methods: Sequence[MitigationMethod]) -> None:
+    """Refuse a folder that the report or the runs cannot be written to, before any work."""
     check_out(out)
     folder = out / "runs"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise ConfigError(f"{folder}: expected a folder or a new name, found something else; give another --out")
+        raise ConfigError(f"{folder}: expected a folder or a new name, found something else; give another out=")
     known = _known(folder)
-    for name in run_names(levers).values():
+    for name in run_names(methods).values():
         for path in (folder / f"{name}.run", folder / f"{name}.parquet"):
             if path.exists() and known.get(path.name) != _digest(path):
-                raise ConfigError(f"{path}: it is there already and is no run of an earlier bench; give another --out")
+                raise ConfigError(f"{path}: it exists and is not a run of an earlier bench; give another out=")
 
 
 def _known(folder: Path) -> dict[str, str]:
@@ -47,28 +47,30 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def run_names(levers: Sequence[Lever]) -> dict[str, str]:
-    """The name of each lever's run as a file, by its text."""
+def run_names(methods: Sequence[MitigationMethod]) -> dict[str, str]:
+    """The name of each method's run as a file, by its text."""
     taken: dict[str, str] = {}
-    for lever in levers:
-        taken[slug(lever.text, taken, before="")] = lever.text
+    for method in methods:
+        taken[slug(method.text, taken, before="")] = method.text
     return {text: name for name, text in taken.items()}
 
 
-def write_runs(out: Path, runs: Mapping[Lever, Hits], query_ids: Sequence[str], doc_ids: pa.Array) -> list[Path]:
-    """Write what each lever found to runs/*.run, or as Parquet where an id has a blank in it.
+def write_runs(
+    out: Path, runs: Mapping[MitigationMethod, Hits], query_ids: Sequence[str], doc_ids: pa.Array
+) -> list[Path]:
+    """Write the results of each method to runs/*.run, or as Parquet where an id contains a blank.
 
-    Runs of an earlier bench are replaced, or removed where they are not of this one.
+    Runs of an earlier bench are replaced, or removed where this bench does not have them.
     """
     folder = out / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     known, ids = _known(folder), pa.array(query_ids, pa.string())
-    # A blank inside an id would make another column of it in a TREC run.
+    # A blank inside an id would start another column in a TREC run.
     blank = any(pc.any(pc.match_substring_regex(one, r"\s")).as_py() for one in (ids, doc_ids))
     names, written = run_names(list(runs)), []
-    for lever, hits in runs.items():
-        path = folder / f"{names[lever.text]}{'.parquet' if blank else '.run'}"
-        write_run([_lines(hits, ids, doc_ids)], path, one_word(lever.text))
+    for method, hits in runs.items():
+        path = folder / f"{names[method.text]}{'.parquet' if blank else '.run'}"
+        write_run([_lines(hits, ids, doc_ids)], path, one_word(method.text))
         written.append(path)
     for name in known.keys() - {path.name for path in written}:
         if (folder / name).is_file() and _digest(folder / name) == known[name]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from askew.app.build.resources import Resources
 from askew.app.build.scores import Evaluate
 from askew.core.errors import ConfigError
-from askew.core.measure import split_measures
+from askew.core.groups import Groups
 from askew.core.ranking import Floats, Hits, Ints, Rankings, order_by_score
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.kinds import Inputs
@@ -19,19 +19,19 @@ from askew.plugins.kinds import Inputs
 DEFAULTS = ("RR@10", "nDCG@10", "ARaB(tf)@10", "NFaiRR@10")
 
 
-def ask_measures(measures: str | Sequence[str] | None) -> list[MeasureRequest]:
+def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -> list[MeasureRequest]:
     """Measures with every parameter: one or more of effectiveness, one or more of lean, each once."""
-    texts = DEFAULTS if measures is None else split_measures(measures) if isinstance(measures, str) else measures
-    asked = Catalogue().complete(texts)
+    texts = DEFAULTS if measures is None else measures
+    asked = Catalogue(groups=groups).complete(texts)
     for one in asked:
         one.check()
     signatures = [one.signature for one in asked]
     for one in asked:
         if signatures.count(one.signature) > 1:
-            raise ConfigError(f"--measures: {one.text!r} is asked for twice")
+            raise ConfigError(f"measures=: {one.text!r} is given twice")
     if not effectiveness_of(asked) or not leans_of(asked):
         raise ConfigError(
-            "--measures: expected a measure of effectiveness and one of lean, as in 'RR@10 ARaB(tf)@10'; "
+            "measures=: expected a measure of effectiveness and one of lean, as in 'RR@10 ARaB(tf)@10'; "
             f"found {', '.join(texts)}"
         )
     return asked
@@ -50,9 +50,11 @@ def leans_of(asked: Sequence[MeasureRequest]) -> list[MeasureRequest]:
 class BenchScorer(Evaluate):
     """Scores lists of some queries. What is measured against a background is measured against the base's own lists."""
 
-    def __init__(self, measures: Sequence[str], resources: Resources, query_ids: Sequence[str]) -> None:
-        # Not against each list itself, as a build does: levers are compared, and each would have an ideal of its own.
-        self._catalogue, self._resources = Catalogue(), resources
+    def __init__(
+        self, measures: Sequence[str], resources: Resources, query_ids: Sequence[str], groups: Groups | None = None
+    ) -> None:
+        # Not against each list itself, as in a build: methods are compared, so they need the same background.
+        self._catalogue, self._resources = Catalogue(groups=groups), resources
         self.asked = self._catalogue.complete(measures)
         self._query_ids = list(query_ids)
         self._base: dict[str, Rankings] | None = None

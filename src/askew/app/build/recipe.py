@@ -182,8 +182,8 @@ class StageOf:
 
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
-    resources, groups = _resources(recipe, store), groups_of(recipe)
-    retrieve, evaluate = _retrieve(recipe, resources), _evaluate(recipe, resources, groups)
+    resources, groups = resources_of(recipe, store), groups_of(recipe)
+    retrieve, evaluate = retrieve_stage(recipe, resources), _evaluate(recipe, resources, groups)
     if groups is None:
         _refuse_other_groups(recipe, evaluate)
     steps: list[Step] = []
@@ -194,7 +194,7 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         _refuse_other_than_names("classify.keep", keep)
         steps.append(Step("neutral", Classify(make_classifier(given, groups), keep), last))
         last = "neutral"
-    steps.append(Step("variants", _reformulate(recipe, resources, groups), last))
+    steps.append(Step("variants", reformulate_stage(recipe, resources, groups), last))
     steps.append(Step("kept", Keep([make_filter(one, groups) for one in recipe.tables("filter")]), "variants"))
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
@@ -265,7 +265,8 @@ def _asked(
     return [Step(f"{name}-runs", Retrieve(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
 
 
-def _resources(recipe: Recipe, store: Store) -> Resources:
+def resources_of(recipe: Recipe, store: Store) -> Resources:
+    """The collection of a recipe in a store."""
     given = recipe.table("collection")
     _only(given, ("source", "fields", "split"), "collection")
     if not isinstance(given.get("source"), str):
@@ -278,7 +279,8 @@ def _resources(recipe: Recipe, store: Store) -> Resources:
     return Resources(given["source"], store, fields, split)
 
 
-def _retrieve(recipe: Recipe, resources: Resources) -> Retrieve:
+def retrieve_stage(recipe: Recipe, resources: Resources) -> Retrieve:
+    """The stage that searches, as [retrieve] has it."""
     given = recipe.table("retrieve")
     k = _depth(given, "k", 100, "retrieve")
     make, key, ready = _ranker(given, resources, "retrieve")
@@ -363,7 +365,8 @@ def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     return Select(selector, evaluate.directions, per)
 
 
-def _reformulate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Reformulate:
+def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> Reformulate:
+    """The stage that reformulates, with the methods of [[reformulate]]."""
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
     for place, one in enumerate(recipe.tables("reformulate")):

@@ -53,8 +53,11 @@ class Documents:
 
     @cached_property
     def key(self) -> str:
-        """The digests of the files, or the id of what is not in files."""
-        digests = [self.store.digest(file) for file in self.collection.files] or [self.collection.id]
+        """The digests of the files, the id of what ir_datasets holds, or the fingerprints of what is in memory."""
+        digests = [self.store.digest(file) for file in self.collection.files]
+        if not digests and self.collection.id.startswith("irds:"):
+            digests = [self.collection.id]
+        digests = digests or [fingerprint(batch.to_pydict()) for batch in self.batches()]
         fields = list(self.collection.fields)
         # The same file has other texts where its titles are read as well.
         titled = {"titled": True} if self.collection.titled and not fields else {}

@@ -183,7 +183,7 @@ def _card(
     return Card(
         title="A cross-encoder that ranks documents",
         about=f"Trained on a run with {leaning} negatives of each query taken from those that lean most, where it has "
-        "as many. Use it with `askew rerank RUN --model FOLDER` or `askew bench --lever rerank:FOLDER`.",
+        "as many. Use it with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
         command=command, base=str(identity["weights"]), data=(*data, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device,
         measured={**counts, **done.left_out, **done.short},

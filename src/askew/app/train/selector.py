@@ -361,7 +361,7 @@ def _card(done: TrainedSelector, job: SelectorJob, identity: Mapping[str, Any], 
     return Card(
         title="A selector of query reformulations",
         about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}). Use it "
-        "with `askew bench COLLECTION --lever reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
+        "with `askew bench COLLECTION --method reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
         command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
         measured=done.measured, tables=done.tables,

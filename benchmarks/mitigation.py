@@ -1,9 +1,9 @@
-"""Which lever works? Another ranker, a trained ranker, another order, or another way to ask: one table by askew bench.
+"""Compare mitigation methods with askew bench: another ranker, a trained ranker, a reranker, reformulated queries.
 
-    python benchmarks/levers.py PREPARED SCORES [SCORES ...] --data DATA
+    python benchmarks/mitigation.py PREPARED SCORES [SCORES ...] --data DATA
 
 The collection, the held-out queries and the scores of the trained rankers are those of negatives.py (see there).
-``--count`` of the neutral queries are drawn by the seed. The rankers reranked the first 100 of BM25, and take part as
+``--count`` of the neutral queries are sampled with the seed. The rankers reranked the top 100 of BM25, and take part as
 runs; the cross-encoder "original" had the usual training.
 """
 
@@ -23,12 +23,14 @@ from negatives import WAYS, _places, collection, read_prepared
 from askew.app.search.classify import make_classifier
 from askew.core.fingerprint import digest_file
 
-LEVERS = ("qld", "rerank:detconstsort", "reformulate:fairfeedback", "reformulate:extract", "reformulate:extract:oracle")
+METHODS = (
+    "qld", "rerank:detconstsort", "reformulate:fairfeedback", "reformulate:extract", "reformulate:extract:oracle",
+)  # fmt: skip
 MEASURES = "RR@10 ARaB(tf)@10 ARaB(tf,lexicon=rekabsaz2021)@10 LexiconShare@10 NFaiRR@10"
 
 
 def write_collection(folder: Path, data: Path, arrays: Any, count: int, seed: int) -> Any:
-    """docs.tsv, queries.tsv and qrels.txt of some held-out neutral queries; their places among the test queries."""
+    """docs.tsv, queries.tsv and qrels.txt of some held-out neutral queries; their positions among the test queries."""
     docs, queries, judged = collection(data)
     test = queries[arrays["test"].tolist()]
     labels = make_classifier({"classifier": "lexical"}).classify(test["text"].to_list()).names()
@@ -75,8 +77,8 @@ def main() -> None:
         kept, queries, docs = write_collection(folder, options.data, arrays, options.count, options.seed)
         runs = write_runs(Path(scratch), options.scores, arrays, kept, queries, docs)
         print(f"data {digest_file(options.prepared / 'arrays.npz')[:16]}, seed {options.seed}; trained rankers: seed 1")
-        levers = [word for lever in (*(f"run:{run}" for run in runs), *LEVERS) for word in ("--lever", lever)]
-        words = ["bench", folder.name, "--measures", MEASURES, "--store", "store", *levers, "--out", "report"]
+        methods = [word for one in (*(f"run:{run}" for run in runs), *METHODS) for word in ("--method", one)]
+        words = ["bench", folder.name, "--measures", MEASURES, "--store", "store", *methods, "--out", "report"]
         sys.stdout.flush()
         askew = Path(sys.executable).with_name("askew")
         subprocess.run([askew, *words], check=True, cwd=scratch, env={**os.environ, "COLUMNS": "110"})

@@ -1,0 +1,40 @@
+"""The settings of a bench with their defaults, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError
+
+# Mitigation methods that need no more than askew itself; the base ranker always takes part.
+DEFAULT_METHODS = (
+    "qld", "rm3", "rerank:detconstsort", "reformulate:reduce", "reformulate:fairfeedback", "reformulate:extract",
+    "reformulate:extract:oracle",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BenchSettings:
+    """How mitigation methods are run.
+
+    ``base`` is the ranker that methods are compared with and build on. Each query gets at most ``k`` documents.
+    ``agree`` is the share of the top 10 of the original query that a reformulation must keep. ``method_settings`` are
+    those of a method, by its text: ``{"reformulate:extract": {"count": 5}}``. With ``out`` the report, its tables and
+    the runs are written to that folder. Indexes and counts are kept in ``store``.
+    """
+
+    base: str = "bm25"
+    k: int = 100
+    agree: float = 0.5
+    method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    out: str | Path | None = None
+    store: str | Path = ".askew"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ConfigError(f"k=: expected 1 or more documents per query, found {self.k}")
+        if not 0 <= self.agree <= 1:
+            raise ConfigError(f"agree=: expected a share from 0 to 1 of the top 10 to keep, found {self.agree}")

@@ -1,0 +1,88 @@
+"""What a bench starts from: a collection, a recipe, or the store of a build; and the groups that everything counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from askew.app.bench.methods import MitigationMethod
+from askew.app.build.built_pairs import LEAN
+from askew.app.build.recipe import Recipe, groups_of, read_recipe, resources_of
+from askew.app.build.resources import Resources
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
+from askew.core.lexicon import Lexicon
+from askew.engine.store import Store
+from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.plugins.registry import refuse_other_groups
+
+
+@dataclass(frozen=True)
+class BenchInput:
+    """A collection in a store, and the groups that are counted; None: the defaults of the measures hold."""
+
+    resources: Resources
+    groups: Groups | None
+
+
+def open_input(source: object, store: str | Path, groups: GroupsLike | None = None) -> BenchInput:
+    """Open a collection, or that of a recipe (a ``Recipe`` or a .toml file) or of a build (the folder of its store).
+
+    A recipe brings its groups, unless others are given. The store of a build is used in place of ``store``.
+    """
+    given = None if groups is None else Groups.of(groups)
+    built = _built_recipe(source)
+    recipe = built or _recipe(source)
+    if recipe is None:
+        return BenchInput(Resources(source, Store(store)), given)
+    used = Store(str(source) if built else store)
+    return BenchInput(resources_of(recipe, used), groups_of(recipe) if given is None else given)
+
+
+def _recipe(source: object) -> Recipe | None:
+    if isinstance(source, Recipe):
+        return source
+    return read_recipe(source) if isinstance(source, str | Path) and Path(source).suffix == ".toml" else None
+
+
+def _built_recipe(source: object) -> Recipe | None:
+    """The recipe of the builds in a store; None where the source is no store."""
+    # The name of the embedded collection wins over a folder of that name, as everywhere.
+    if not isinstance(source, str | Path) or source == "demo" or not Path(source).is_dir():
+        return None
+    found = [Recipe(str(plan.get("recipe")), plan.get("sections", {})) for plan in Store(source).plans()]
+    different = {repr((one.table("collection"), one.table("groups"))): one for one in found}
+    if len(different) > 1:
+        listed = ", ".join(sorted({one.name for one in found}))
+        raise ConfigError(
+            f"store {source}: its builds ({listed}) have different collections or groups; give the recipe or the "
+            "collection, and groups="
+        )
+    return next(iter(different.values()), None)
+
+
+def check_groups(methods: Sequence[MitigationMethod], lean: MeasureRequest, groups: Groups | None) -> None:
+    """Refuse a method that counts other groups than those given, or than the measure of lean that methods choose by."""
+    measured = lean.groups if groups is None else groups.names
+    for method in methods:
+        if not method.counts_groups:
+            continue
+        own = method.settings.get("groups")
+        refuse_other_groups(own, measured, f"method {method.text}")
+        # The reranker counts what the measure counts; other methods have published defaults of their own.
+        fixed = own is None and groups is None and not method.reranks_groups
+        if fixed and measured and set(measured) != set(Catalogue().complete([LEAN])[0].groups):
+            raise ConfigError(
+                f"method {method.text}: {lean.text} counts {', '.join(measured)}; give groups=, so that the method "
+                "counts the same"
+            )
+
+
+def measured_groups(lean: MeasureRequest, lexicons: Sequence[Lexicon]) -> Groups:
+    """The groups that a measure of lean counts, by its own words."""
+    param = {key: str(value) for key, value in lean.measure.params}
+    words = [one for one in lexicons if one.id == param.get("lexicon")]
+    if not words or not lean.groups:
+        raise ConfigError(f"measure {lean.text}: it does not say which groups it counts; give groups=")
+    return Groups(words[0], lean.groups, tokens=param["tokens"], overlap=param["overlap"])
