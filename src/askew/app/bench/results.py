@@ -11,11 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from askew.app.bench.methods import MitigationMethod
-from askew.app.measure.tables import html_table, text_table
 from askew.core.errors import DataError
 from askew.core.groups import Groups
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
+from askew.core.text_tables import html_table, text_table
 from askew.measures.catalogue import MeasureRequest
 from askew.publish.page.numerals import FEWEST
 from askew.publish.page.parts import measure_label
