@@ -8,7 +8,7 @@ swapped", which also fails where only the spread or the skewness differs; it is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +21,6 @@ from askew.statistics.intervals import BOUNDED, STUDENTIZED, gain_bounds, known,
 from askew.statistics.studentized import StudentizedMean
 
 MEAN, RANDOMIZATION = "mean", "randomization"
-TESTS = (MEAN, RANDOMIZATION)
-NULLS = {
-    MEAN: "the mean gain is 0",
-    RANDOMIZATION: "the two results of each query could as well be swapped",
-    "no_loss": "the mean loss is at least the margin",
-    "equivalent": "the means differ by the margin or more",
-}
 ALPHA = 0.05
 RANDOM_FLIPS = 20_000
 _EXACT_UP_TO = 14
@@ -105,7 +98,7 @@ def paired(
         low=low,
         high=high,
         method=BOUNDED if bounded else STUDENTIZED,
-        p=two_sided_p(mean) if test == MEAN else sign_flip_p(gains, seed),
+        p=TESTS[test].p(gains, mean, seed),
         d_z=mean.mean / spread if spread > 0 else None,
         improved=int((gains > 0).sum()),
         worsened=int((gains < 0).sum()),
@@ -210,3 +203,24 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, ps[i] * (len(ps) - position)))
         corrected[i] = highest
     return corrected
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A test of paired runs: its null hypothesis, and p from the gain of each query, the test of their mean, a seed."""
+
+    null: str
+    p: Callable[[Floats, BoundedMean | StudentizedMean, int], float]
+
+
+# A new test is one line here; ``askew compare --test NAME`` finds it.
+TESTS = {
+    MEAN: PairedTest("the mean gain is 0", lambda gains, mean, seed: two_sided_p(mean)),
+    RANDOMIZATION: PairedTest(
+        "the two results of each query could as well be swapped", lambda gains, mean, seed: sign_flip_p(gains, seed)
+    ),
+}
+NULLS = {name: test.null for name, test in TESTS.items()} | {
+    "no_loss": "the mean loss is at least the margin",
+    "equivalent": "the means differ by the margin or more",
+}
