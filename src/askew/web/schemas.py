@@ -9,6 +9,7 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from askew.app.explore.answers import Alternatives, Answer, Value
+from askew.app.explore.explorer import MOST_RESULTS, TOP
 from askew.app.explore.pairs import MOST_ROWS
 from askew.web.problems import ErrorFacts
 
@@ -32,11 +33,11 @@ def _none_if_empty(given: object) -> object:
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 QueryText = Annotated[str, Field(min_length=1, max_length=MOST_CHARS, pattern=r"\S"), AfterValidator(whole_text)]
 ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_text)]
-Results = Annotated[int, Field(ge=1, le=100)]
+Results = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 Count = Annotated[Results, Query(description="How many results.")]
 Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
-    "judged": {"summary": "a query of the demo, with judgements", "value": "how to become a nurse"},
-    "own": {"summary": "a query of one's own", "value": "best running shoes for women"},
+    "judged": {"summary": "a query of the embedded demo, with judgements", "value": "how to become a nurse"},
+    "own": {"summary": "any other query", "value": "best running shoes"},
 })]  # fmt: skip
 
 
@@ -48,7 +49,7 @@ class SearchBatch(_Body):
     """Several queries at once."""
 
     queries: Annotated[list[QueryText], Field(min_length=1, max_length=MOST_BATCH)]
-    k: Results = 10
+    k: Results = TOP
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how to become a nurse"], "k": 5}]})
 

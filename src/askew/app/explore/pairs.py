@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.explore.plan import made_at
 from askew.core.errors import DataError, StoreError, UnknownName
 from askew.core.measure import Measure
 from askew.engine.files import LocalFiles
@@ -63,13 +64,7 @@ class PairPage:
 def datasets(store: Store) -> list[Manifest]:
     """The finished steps that hold pairs, the last one made first where that is known."""
     found = [one for one in store.steps() if one.stage == STAGE and one.parts]
-    return sorted(found, key=lambda one: (-_made(store, one), one.step, one.key))
-
-
-def _made(store: Store, manifest: Manifest) -> float:
-    if not isinstance(store.files, LocalFiles):
-        return 0.0
-    return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
+    return sorted(found, key=lambda one: (-made_at(store, one), one.step, one.key))
 
 
 def find_pairs(store: Store, name: str = "") -> Manifest:
