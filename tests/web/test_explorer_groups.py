@@ -10,7 +10,7 @@ import anyio
 import pytest
 from fastapi.testclient import TestClient
 
-from askew.app.build.recipe import prepare, read_recipe
+from askew.app.build.recipe import Recipe, prepare, read_recipe
 from askew.app.explore.audit import audit
 from askew.app.explore.counting import counting_of, listed
 from askew.app.explore.marks import Marker
@@ -19,7 +19,7 @@ from askew.app.explore.pairs import open_pairs
 from askew.app.explore.plan import recorded_recipe
 from askew.app.explore.warrant import WarrantRules
 from askew.cli.main import run
-from askew.core.errors import ConfigError
+from askew.core.errors import AskewError, ConfigError
 from askew.core.groups import Groups
 from askew.corpora.memory import run_in_memory
 from askew.engine.store import Store
@@ -251,6 +251,25 @@ def test_a_measure_with_a_lexicon_of_its_own_says_which_groups_methods_count(tmp
     assert counting_of(measures=["ARaB(tf)@10"]).named is None
     with pytest.raises(ConfigError, match="measures="):
         counting_of(measures=["RR@10"])
+
+
+def test_a_recorded_recipe_whose_words_are_gone_can_be_opened_with_others(two, tmp_path):
+    words = tmp_path / "age.csv"
+    words.write_text("old,old\nyoung,young\n")
+    recipe = read_recipe(two.store.parent / "two.toml")
+    store = Store(tmp_path / "store")
+    prepare(Recipe("lost", {**recipe.sections, "groups": {"lexicon": str(words)}}), store).plan.run(store)
+    words.unlink()
+    with pytest.raises(AskewError, match=r"age\.csv"):
+        check_sources(Sources(store.root))
+    check_sources(Sources(store.root, groups=Groups({"a": ["young"], "b": ["old"]})))
+
+
+def test_where_the_words_of_a_tokenizer_cannot_be_marked_that_is_told(two):
+    groups = Groups({"old": ["old", "elderly"], "young": ["young"]}, tokens="seyedsalehi")
+    found = open_sources(Sources(two.store, groups=groups))
+    assert found.explorer.search("elderly people", 1).mentions == {"old": 1, "young": 0}
+    assert any("seyedsalehi counts cannot be marked" in note for note in found.notes)
 
 
 def test_rules_of_warrant_are_only_for_the_groups_they_were_written_for(two, served):

@@ -127,12 +127,7 @@ async def compare(
 @router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")
 async def measure(site: Here, q: s.Asked) -> Response:
     """Every measure with its signature: two numbers with the same signature can be compared."""
-
-    def make(explorer: Explorer) -> bytes:
-        found = explorer.search(q, 1)
-        return as_json(s.Measured, s.Measured(q, found.query_id, found.judged, list(found.values)))
-
-    return await _explored(site, ("measure", q), make)
+    return await _explored(site, ("measure", q), lambda one: as_json(s.Measured, s.Measured.by(one, q)))
 
 
 @router.post("/measure", responses=_documented(s.MeasuredRuns), summary="Measure runs")

@@ -62,12 +62,7 @@ class Tools:
 
     def measure(self, query: Query) -> Measured:
         """What every measure says of the results of a query, each with its full signature."""
-
-        def values(explorer: Explorer) -> Measured:
-            found = explorer.search(query, 1)
-            return Measured(found.query, found.query_id, found.judged, list(found.values))
-
-        return self._ask(values)
+        return self._ask(lambda explorer: Measured.by(explorer, query))
 
 
 def make_server(sources: Sources) -> MCPServer[None]:

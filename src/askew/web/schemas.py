@@ -9,8 +9,9 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from askew.app.explore.answers import Alternatives, Answer, Value
-from askew.app.explore.explorer import MOST_RESULTS, TOP
-from askew.app.explore.pairs import MOST_ROWS
+from askew.app.explore.audit import MISSING_TEXT, UNANSWERED
+from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
+from askew.app.explore.pairs import MOST_ROWS, PAGE_ROWS
 from askew.web.problems import ErrorFacts
 
 MOST_CHARS = 500
@@ -75,8 +76,8 @@ class MeasureBatch(_Body):
 
     runs: Annotated[dict[ShortText, Run], Field(min_length=1, max_length=8)]
     qrels: dict[ShortText, dict[ShortText, Annotated[int, Field(ge=-(2**31), lt=2**31)]]] | None = None
-    missing: Literal["error", "zero", "drop", "skip"] = "error"
-    unanswered: Literal["zero", "absent"] = "zero"
+    missing: Literal["error", "zero", "drop", "skip"] = MISSING_TEXT
+    unanswered: Literal["zero", "absent"] = UNANSWERED
 
     model_config = ConfigDict(json_schema_extra={"examples": [
         {"runs": {"mine": {"care-q02": {"care-07": 2.0, "care-17": 1.5}}}, "missing": "error"}
@@ -97,7 +98,7 @@ class PairFilter(_Body):
     least: Annotated[Finite | None, BeforeValidator(_none_if_empty)] = None
     sort: Literal["", "gain", "loss"] = ""
     page: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 1
-    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 25
+    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = PAGE_ROWS
 
 
 class PairBatch(_Body):
@@ -139,6 +140,12 @@ class Measured:
     query_id: str | None
     judged: bool
     values: list[Value]
+
+    @classmethod
+    def by(cls, explorer: Explorer, query: str) -> Measured:
+        """The measures of a query, without its results."""
+        found = explorer.search(query, 1)
+        return cls(found.query, found.query_id, found.judged, list(found.values))
 
 
 @dataclass(frozen=True)

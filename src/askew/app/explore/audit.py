@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ from askew.measures.catalogue import MeasureRequest
 
 # A difference is called significant where its p, corrected for the number of measures, is below.
 SIGNIFICANT = 0.05
+# Unless said otherwise: a ranked document without a text is an error, a judged query without an answer counts as zero.
+MISSING_TEXT: Final = "error"
+UNANSWERED: Final = "zero"
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ class Audit:
 
 
 def audit(
-    runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = "error",
-    unpaired: str = "drop", unanswered: str = "zero",
+    runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = MISSING_TEXT,
+    unpaired: str = "drop", unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
     """Measure one run or several; of two and more the second is compared with the first."""
     if not runs:

@@ -41,8 +41,7 @@ def counting_of(
 ) -> Counting:
     """What is given wins over what the recipe of a store has; without either, the usual measures of these groups."""
     chosen, notes, deciding = list(measures or ()), list[str](), list[str]()
-    own = None if recorded is None else groups_of(recorded)
-    counted = own if groups is None else groups
+    counted = groups_of(recorded) if groups is None and recorded is not None else groups
     if not chosen and recorded is not None:
         wanted = list(recorded.table("evaluate")["measures"])
         chosen = wanted if groups is None else comparable(wanted, groups)

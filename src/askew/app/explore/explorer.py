@@ -74,6 +74,7 @@ class Explorer:
     def __init__(self, searched: SearchedCollection, counting: Counting | None = None, depth: int = 100) -> None:
         counting = counting_of() if counting is None else counting
         self.searched, self.depth, self.counting = searched, depth, counting
+        self.notes: list[str] = []
         self.scorer = ListScorer(counting.measures, counting.groups)
         self.effectiveness, self.lean = counting.effectiveness, counting.lean
         lean = self._measure(self.lean)
@@ -102,12 +103,15 @@ class Explorer:
         return found
 
     def _counted(self, lean: MeasureRequest) -> Key:
-        """Which words are marked: those that the lean counts, or another measure if its tokenizer has no places."""
+        """Which words are marked: those that the lean counts, or another measure if its tokens cannot be marked."""
         if key_of(lean) is None:
             raise ConfigError(f"explore: {lean.text} counts no words; results are shown by a measure that does")
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
-        return next((key for key in keys if can_mark(key[1])), keys[0])
+        marked = next((key for key in keys if can_mark(key[1])), (keys[0][0], "word", keys[0][2]))
+        if marked not in keys:
+            self.notes.append(f"Words are marked by the tokenizer word: what {keys[0][1]} counts cannot be marked.")
+        return marked
 
     @cached_property
     def signatures(self) -> dict[str, str]:

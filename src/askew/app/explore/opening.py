@@ -81,7 +81,8 @@ def check_sources(sources: Sources) -> None:
     """Refuse what is not there, without opening what takes time."""
     _runs(sources.runs)
     _check_store(sources.store)
-    _methods_of(sources, _counting(sources, None if sources.store is None else Store(sources.store)))
+    counting = _counting(sources, None if sources.store is None else Store(sources.store))
+    _methods(_methods_of(sources, counting)[0], counting.named)
     if sources.index is not None:
         read_header(sources.index)
     if sources.collection is not None:
@@ -110,7 +111,7 @@ def open_sources(sources: Sources) -> Opening:
     shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
     return Opening(
         store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
-        notes=(*counting.notes, *notes),
+        notes=(*counting.notes, *explorer.notes, *notes),
     )  # fmt: skip
 
 
@@ -126,9 +127,7 @@ def _methods_of(sources: Sources, counting: Counting) -> tuple[Recipe, list[str]
     """The recipe whose methods and filters are used. Those that nobody chose are left out if they lack these groups."""
     if sources.recipe is None:
         return demo_recipe(counting.named)
-    recipe = read_recipe(sources.recipe)
-    _methods(recipe, counting.named)
-    return recipe, []
+    return read_recipe(sources.recipe), []
 
 
 def demo_recipe(groups: Groups | None) -> tuple[Recipe, list[str]]:

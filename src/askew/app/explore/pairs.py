@@ -21,7 +21,7 @@ from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 
 STAGE = "select"
-MOST_ROWS = 200
+PAGE_ROWS, MOST_ROWS = 25, 200
 # A cell that begins so would be a formula to a program for spreadsheets.
 _FORMULA = r"^([=+\-@\t\r])"
 _FACETS = ("outcome", "method", "group", "label")
@@ -175,7 +175,7 @@ class ShownPairs:
     def _texts(self) -> list[str]:
         return [name for name in ("original_text", "text", "query_id") if name in self.columns]
 
-    def page(self, wanted: Wanted, page: int = 1, size: int = 25) -> PairPage:
+    def page(self, wanted: Wanted, page: int = 1, size: int = PAGE_ROWS) -> PairPage:
         """One page of the pairs that fit; a page behind the last is empty."""
         frame = self.selection(wanted)
         size = min(size, MOST_ROWS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from askew.app.explore.audit import SIGNIFICANT, Audit, Worst
+from askew.app.explore.audit import MISSING_TEXT, SIGNIFICANT, Audit, Worst
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Line, sorted_gains, steps
 from askew.publish.page.frame import About
@@ -28,12 +28,12 @@ class AuditForm:
     runs: tuple[str, ...] = ()
     qrels: str = ""
     measure: str = ""
-    missing: str = "error"
+    missing: str = MISSING_TEXT
 
     def link(self, **other: object) -> str:
         """The address of this choice, some of it changed."""
         given = {"run": list(self.runs), "qrels": self.qrels, "measure": self.measure,
-                 "missing": self.missing if self.missing != "error" else None, **other}  # fmt: skip
+                 "missing": self.missing if self.missing != MISSING_TEXT else None, **other}  # fmt: skip
         return address("/audit", given)
 
 

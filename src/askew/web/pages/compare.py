@@ -37,7 +37,7 @@ def compare_page(found: Comparison, k: int, note: str) -> Page:
 
 
 def _verdict(found: Comparison) -> Markup:
-    shared = f"{found.agreement:.0%} of its top {TOP} documents are kept"
+    shared = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
     if found.outcome is None:
         words = (
             "One of the two finds nothing, so there is nothing to compare."
