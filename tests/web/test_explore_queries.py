@@ -1,6 +1,7 @@
 """One query: its results, what the measures say, other ways to ask it."""
 
 import math
+from dataclasses import replace
 
 import polars as pl
 import pyarrow as pa
@@ -55,7 +56,8 @@ def test_results_carry_their_marks_and_the_sum_of_their_mentions(explorer):
     for one in found.results:
         assert not one.cut and explorer.marker.count(one.marks) == one.mentions
     assert found.mentions == {g: sum(one.mentions[g] for one in found.results) for g in ("female", "male")}
-    assert (found.setting.left, found.setting.right) == ("female", "male")
+    assert found.setting.groups == ("female", "male") and found.setting.signed
+    assert found.setting.sign == "ARaB(tf)@10: positive leans toward male, negative toward female; 0 is balanced."
 
 
 def test_a_query_without_judgements_is_placed_by_agreement_and_says_so(explorer):
@@ -125,9 +127,9 @@ def test_texts_are_found_by_id_and_unknown_ones_are_left_out(explorer):
 
 def test_results_are_shown_by_a_measure_that_counts_words(explorer):
     with pytest.raises(ConfigError, match="counts no words"):
-        Explorer(explorer.searched, lean="nDCG@10")
+        Explorer(explorer.searched, replace(explorer.counting, lean="nDCG@10"))
     with pytest.raises(ConfigError, match="not among"):
-        Explorer(explorer.searched, lean="ARaB(tf)@5")
+        Explorer(explorer.searched, replace(explorer.counting, lean="ARaB(tf)@5"))
 
 
 @pytest.mark.parametrize(

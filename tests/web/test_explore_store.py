@@ -196,7 +196,7 @@ def test_runs_of_a_folder_can_be_chosen_beside_those_of_the_demo(store, tmp_path
     found = open_sources(Sources(runs=tmp_path)).runs
     assert list(found) == ["demo:bm25.run", "demo:minilm.run", "file:mine.run"]
     assert found["file:mine.run"] == tmp_path / "mine.run"
-    with pytest.raises(DataError, match="--runs"):
+    with pytest.raises(DataError, match="runs="):
         open_sources(Sources(runs=tmp_path / "nowhere"))
 
 

@@ -12,7 +12,6 @@ from askew.app.explore.opening import Sources
 from askew.mentions.marks import Mark
 from askew.web.markup import address, element, is_local
 from askew.web.pages.compare import moved
-from askew.web.pages.otherwise import sorted_candidates
 from askew.web.pages.parts import lean_bar, marked, outcome_words
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
@@ -352,7 +351,7 @@ def test_a_bar_says_its_counts_to_those_who_cannot_see(explorer):
     [
         (Move("d", 3, 3), True, "same place"), (Move("d", 5, 2), True, "was 5, ▲ 3"),
         (Move("d", 2, 5), True, "was 2, ▼ 3"),
-        (Move("d", None, 2), True, "was not in the first 100"), (Move("d", 2, None), False, "not in the first 100 now"),
+        (Move("d", None, 2), True, "was not in the top 100"), (Move("d", 2, None), False, "not in the top 100 now"),
         (Move("d", 2, 5), False, "now 5"), (Move("d", 2, 17), False, "now 17, below"),
     ],
 )  # fmt: skip
@@ -368,13 +367,13 @@ def test_an_outcome_by_a_proxy_says_nothing_of_retrieval():
 
 def test_candidates_come_in_the_order_asked_for(explorer):
     found = explorer.reformulate("how to become a software engineer")
-    lean = [one.gains[found.lean] for one in sorted_candidates(found, "lean")]
+    lean = [one.gains[found.lean] for one in found.ordered("lean")]
     assert lean == sorted(lean, reverse=True)
-    values = [one.values[found.effectiveness] for one in sorted_candidates(found, "effectiveness")]
+    values = [one.values[found.effectiveness] for one in found.ordered("effectiveness")]
     assert values == sorted(values, reverse=True)
-    best = sorted_candidates(found, "")
+    best = found.ordered("")
     kept = [one.gains[found.effectiveness] >= 0 and one.gains[found.lean] > 0 for one in best]
     assert kept == sorted(kept, reverse=True) and any(kept) and not all(kept)
     rest = [one.front for one, loses_nothing in zip(best, kept, strict=True) if not loses_nothing]
     assert rest == sorted(rest, reverse=True)
-    assert [one.text for one in sorted_candidates(found, "text")] == sorted(one.text for one in found.candidates)
+    assert [one.text for one in found.ordered("text")] == sorted(one.text for one in found.candidates)

@@ -49,7 +49,7 @@ def test_a_gain_that_may_be_chance_has_a_sign_and_no_colour(client):
     table = text[text.index('id="table-comparison"') :].partition("</table>")[0]
     rows = [(re.search('class="gain( up| down)?"', row)[1], _p(row)) for row in table.split("<tr>")[2:]]
     assert len(rows) == 8 and all((colour is not None) == (p < 0.05) for colour, p in rows)
-    assert "has a colour where that p is below 0.05" in text
+    assert "has a color where that p is below 0.05" in text
 
 
 def _p(row):

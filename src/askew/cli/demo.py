@@ -49,7 +49,7 @@ def command(
     cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
     say("effective: the best reformulation of each query, if one leans less and retrieves as well.")
-    say("|ARaB|: how far results lean, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
+    say("|ARaB|: bias (lean) of the results, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
     say("")
     typer.echo(f"dataset  {dataset}")
     typer.echo(f"report   {report}")

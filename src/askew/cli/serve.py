@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from askew.cli import options as o
 from askew.core.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
@@ -17,10 +19,13 @@ StoreFolder = Annotated[
     Path | None, typer.Argument(help="The store of a build (askew run); without one, the embedded demo.")
 ]
 Index = Annotated[Path | None, typer.Option(help="An index that kept its texts (askew index); else the store's own.")]
-Collection = Annotated[
-    str | None, typer.Option(help="Where the queries and judgements are: a folder, irds:ID, or demo.")
+CollectionName = Annotated[
+    str | None, typer.Option("--collection", help="Where the queries and judgements are: a folder, irds:ID, or demo.")
 ]
-RecipeName = Annotated[str, typer.Option("--recipe", help="The recipe whose methods and filters make candidates.")]
+RecipeName = Annotated[
+    str | None,
+    typer.Option("--recipe", help="The recipe whose methods and filters make reformulations; else that of the demo."),
+]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
 Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs to choose from.")]
 Host = Annotated[str, typer.Option(help="The address to listen at; another than this machine's own needs a token.")]
@@ -33,43 +38,51 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each reques
 
 
 def serve_command(
-    store: StoreFolder = None, index: Index = None, collection: Collection = None, recipe: RecipeName = "demo",
-    logs: Logs = None, runs: Runs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
+    store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
+    groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None, logs: Logs = None,
+    runs: Runs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
     rate: RateLimit = 20.0, verbose: Verbose = False,
 ) -> None:  # fmt: skip
-    """Serve the explorer at an address of this machine: ask, see how results lean, ask again. Also a REST service."""
+    """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
+
+    Groups and measures are those of the recipe that the store was made by, unless they are given.
+    """
     _need("askew serve", "fastapi", "uvicorn", "python_multipart")
     from askew.web.server import serve
     from askew.web.settings import ServerLimits, Settings
 
-    if not 0 < rate <= 1e6:
-        raise ConfigError(f"--rate: expected a number above 0, found {rate}")
-    limits = ServerLimits(rate=rate, burst=max(1, round(3 * rate)))
-    settings = Settings(_sources(store, index, collection, recipe, logs, runs), host, port, _token(token_file), limits)
+    limits = ServerLimits.at_rate(rate)
+    sources = _sources(store, index, collection, recipe, groups, lexicon, measures)
+    shown = replace(sources, logs=logs, runs=runs)
+    settings = Settings(shown, host, port, _token(token_file), limits)
     serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
 
 
 def mcp_command(
-    store: StoreFolder = None, index: Index = None, collection: Collection = None, recipe: RecipeName = "demo"
-) -> None:
+    store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
+    groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None,
+) -> None:  # fmt: skip
     """Offer search, reformulate and measure to a language model, over standard input and output (MCP)."""
     _need("askew mcp", "mcp")
     from askew.web.mcp_server import run_stdio
 
-    run_stdio(_sources(store, index, collection, recipe))
+    run_stdio(_sources(store, index, collection, recipe, groups, lexicon, measures))
 
 
 def _sources(
-    store: Path | None, index: Path | None, collection: str | None, recipe: str, logs: Path | None = None,
-    runs: Path | None = None,
+    store: Path | None, index: Path | None, collection: str | None, recipe: str | None, groups: str | None,
+    lexicon: str | None, measures: str | None,
 ) -> Sources:  # fmt: skip
     from askew.app.explore.opening import Sources
     from askew.cli.render import note
+    from askew.core.groups import Groups
+    from askew.core.measure import split_measures
     from askew.corpora.collection import open_collection
 
     if collection is not None:
         note(open_collection(collection).notes("queries", "judgements"))
-    return Sources(store, index, collection, recipe, logs, runs)
+    wanted = None if measures is None else tuple(split_measures(measures))
+    return Sources(store, index, collection, recipe, groups=Groups.resolve(groups, lexicon), measures=wanted)
 
 
 def _need(what: str, *modules: str) -> None:

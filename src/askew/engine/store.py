@@ -178,7 +178,8 @@ class Store:
     def remember_plan(self, origin: dict[str, Any]) -> None:
         """Keep what is needed to run the steps of a plan again, but no secret: the same plan is kept once."""
         origin = without_secret_values(origin)
-        text = json.dumps(origin, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        # In the order of the recipe: the order of groups decides the sign of a difference.
+        text = json.dumps(origin, indent=1, ensure_ascii=False) + "\n"
         name = f"{_PLANS}/{fingerprint(origin)}.json"
         if not self.files.exists(name):
             self.files.write(name, text.encode())

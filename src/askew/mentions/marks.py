@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from askew.core.errors import ConfigError
@@ -24,27 +24,36 @@ class Mark:
     groups: tuple[str, ...]
 
 
-class Marker:
-    """Finds the words of a lexicon in texts."""
+def can_mark(tokens: str) -> bool:
+    """Whether words can be marked that are found by this tokenizer."""
+    return tokens in _KNOWN
 
-    def __init__(self, lexicon: Lexicon, tokens: str = "word", overlap: str = "all") -> None:
-        if tokens not in _KNOWN:
+
+class Marker:
+    """Finds the words of a lexicon in texts: of all its groups, or of those named."""
+
+    def __init__(
+        self, lexicon: Lexicon, tokens: str = "word", overlap: str = "all", names: Sequence[str] | None = None
+    ) -> None:
+        if not can_mark(tokens):
             raise ConfigError(f"marking words: expected the tokenizer {' or '.join(_KNOWN)}, found {tokens!r}")
         self.lexicon, self._tokenize = lexicon, _KNOWN[tokens]
         counted = lexicon.exclusive() if overlap == "first" else lexicon
         self._vocabulary = build_vocabulary(counted, self._tokenize, tokens)
-        self.groups = self._vocabulary.groups
+        self.groups = self._vocabulary.groups if names is None else tuple(names)
 
     def find(self, text: str) -> list[Mark]:
         """The words of each group, in the order of the text, by the rule that mentions are counted with."""
         tokens = self._tokenize(text)
         places = _places(text, tokens)
-        found, at = [], 0
+        found, at = list[Mark](), 0
         while at < len(tokens):
             mask, used = self._vocabulary.match(tokens, at)
             if mask:
-                groups = tuple(name for bit, name in enumerate(self.groups) if mask >> bit & 1)
-                found.append(Mark(places[at][0], places[at + used - 1][1], groups))
+                # A word of a group that is not compared is used up all the same, as where mentions are counted.
+                every = [name for bit, name in enumerate(self._vocabulary.groups) if mask >> bit & 1]
+                groups = tuple(name for name in every if name in self.groups)
+                found += [Mark(places[at][0], places[at + used - 1][1], groups)] if groups else []
             at += used
         return found
 

@@ -210,7 +210,7 @@ class PairedTest:
     """A test of paired runs: its null hypothesis, and p from the gain of each query, the test of their mean, a seed."""
 
     null: str
-    p: Callable[[Floats, BoundedMean | StudentizedMean, int], float]
+    p: Callable[[Floats, BoundedMean | StudentizedMean, int], float | None]
 
 
 # A new test is one line here; ``askew compare --test NAME`` finds it.

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from askew.app.explore.answers import Alternatives, Answer, Comparison
 from askew.app.explore.audit import audit
-from askew.app.explore.explorer import Explorer
+from askew.app.explore.explorer import TOP, Explorer
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import Wanted
 from askew.core.errors import AskewError
@@ -68,8 +68,8 @@ async def health(site: Here) -> Response:
     return json_reply(as_json(s.Health, s.Health("ok", name)))
 
 
-@router.get("/search", responses=_documented(Answer), summary="Search, and see how the results lean")
-async def search(site: Here, q: s.Asked, k: s.Count = 10) -> Response:
+@router.get("/search", responses=_documented(Answer), summary="Search, and measure the bias (lean) of the results")
+async def search(site: Here, q: s.Asked, k: s.Count = TOP) -> Response:
     """The results of a query with the words that name a group, and what every measure says of them.
 
     Places in a text count Unicode characters from 0. Measures of effectiveness are there for queries with judgements.
@@ -88,16 +88,16 @@ async def search_batch(site: Here, body: s.SearchBatch) -> Response:
     return json_reply(await site.work.run(make, len(body.queries)))
 
 
-@router.get("/reformulate", responses=_documented(Alternatives), summary="Other ways to ask a query")
+@router.get("/reformulate", responses=_documented(Alternatives), summary="Reformulations of a query")
 async def reformulate(site: Here, q: s.Asked) -> Response:
-    """Candidates with their measures, what each gains over the original, and which no other candidate beats.
+    """Reformulations with their measures, what each gains over the original query, and which are Pareto-optimal.
 
     A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true.
     """
     return await _explored(site, ("reformulate", q), lambda one: as_json(Alternatives, one.reformulate(q)))
 
 
-@router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Other ways to ask several queries")
+@router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Reformulations of several queries")
 async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     """As GET, for several queries; one that cannot be answered has an error in its place."""
     explorer = await site.explorer()
@@ -116,23 +116,18 @@ def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
         return s.AlternativesOrError(query, None, ErrorFacts(problem.code, problem.message))
 
 
-@router.get("/compare", responses=_documented(Comparison), summary="Two ways to ask, side by side")
+@router.get("/compare", responses=_documented(Comparison), summary="A query and a reformulation, side by side")
 async def compare(
-    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The other way to ask.")], k: s.Count = 10
+    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP
 ) -> Response:
-    """Both result lists, where each document moved, and what is gained, by the judgements of the first query."""
+    """Both result lists, where each document moved, and what is gained, by the judgements of the original query."""
     return await _explored(site, ("compare", q, to, k), lambda one: as_json(Comparison, one.compare(q, to, k)))
 
 
 @router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")
 async def measure(site: Here, q: s.Asked) -> Response:
     """Every measure with its signature: two numbers with the same signature can be compared."""
-
-    def make(explorer: Explorer) -> bytes:
-        found = explorer.search(q, 1)
-        return as_json(s.Measured, s.Measured(q, found.query_id, found.judged, list(found.values)))
-
-    return await _explored(site, ("measure", q), make)
+    return await _explored(site, ("measure", q), lambda one: as_json(s.Measured, s.Measured.by(one, q)))
 
 
 @router.post("/measure", responses=_documented(s.MeasuredRuns), summary="Measure runs")
@@ -154,7 +149,7 @@ def _measured(opened: Opening, body: s.MeasureBatch) -> bytes:
 
 @router.get("/pairs", responses=_documented(s.PairAnswer), summary="Pairs of a built dataset")
 async def pairs(site: Here, asked: Annotated[s.PairFilter, Query()]) -> Response:
-    """An original, another way to ask it, what is gained; filtered, sorted, a page at a time."""
+    """An original query, a reformulation, what is gained; filtered, sorted, a page at a time."""
     opened = await site.opened()
     return json_reply(await site.work.run(lambda: as_json(s.PairAnswer, _page(site, opened, asked))))
 

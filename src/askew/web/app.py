@@ -22,8 +22,9 @@ from askew.web.site import Site
 from askew.web.work import Busy
 
 _ABOUT = (
-    "Search a collection, see how far the results lean toward a group, find other ways to ask that lean less and "
-    "retrieve as well. Errors are `{error: {code, message}}`. Counting words of a lexicon is not bias."
+    "Search a collection, measure the bias (lean) of the results toward the groups that `setting.groups` names, find "
+    "reformulations that lean less and retrieve as well. Errors are `{error: {code, message}}`. Counting words of a "
+    "lexicon is not bias."
 )
 
 

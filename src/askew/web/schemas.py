@@ -9,7 +9,9 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from askew.app.explore.answers import Alternatives, Answer, Value
-from askew.app.explore.pairs import MOST_ROWS
+from askew.app.explore.audit import MISSING_TEXT, UNANSWERED
+from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
+from askew.app.explore.pairs import MOST_ROWS, PAGE_ROWS
 from askew.web.problems import ErrorFacts
 
 MOST_CHARS = 500
@@ -32,11 +34,11 @@ def _none_if_empty(given: object) -> object:
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 QueryText = Annotated[str, Field(min_length=1, max_length=MOST_CHARS, pattern=r"\S"), AfterValidator(whole_text)]
 ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_text)]
-Results = Annotated[int, Field(ge=1, le=100)]
+Results = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 Count = Annotated[Results, Query(description="How many results.")]
 Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
-    "judged": {"summary": "a query of the demo, with judgements", "value": "how to become a nurse"},
-    "own": {"summary": "a query of one's own", "value": "best running shoes for women"},
+    "judged": {"summary": "a query of the embedded demo, with judgements", "value": "how to become a nurse"},
+    "own": {"summary": "any other query", "value": "best running shoes"},
 })]  # fmt: skip
 
 
@@ -48,7 +50,7 @@ class SearchBatch(_Body):
     """Several queries at once."""
 
     queries: Annotated[list[QueryText], Field(min_length=1, max_length=MOST_BATCH)]
-    k: Results = 10
+    k: Results = TOP
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how to become a nurse"], "k": 5}]})
 
@@ -74,8 +76,8 @@ class MeasureBatch(_Body):
 
     runs: Annotated[dict[ShortText, Run], Field(min_length=1, max_length=8)]
     qrels: dict[ShortText, dict[ShortText, Annotated[int, Field(ge=-(2**31), lt=2**31)]]] | None = None
-    missing: Literal["error", "zero", "drop", "skip"] = "error"
-    unanswered: Literal["zero", "absent"] = "zero"
+    missing: Literal["error", "zero", "drop", "skip"] = MISSING_TEXT
+    unanswered: Literal["zero", "absent"] = UNANSWERED
 
     model_config = ConfigDict(json_schema_extra={"examples": [
         {"runs": {"mine": {"care-q02": {"care-07": 2.0, "care-17": 1.5}}}, "missing": "error"}
@@ -96,7 +98,7 @@ class PairFilter(_Body):
     least: Annotated[Finite | None, BeforeValidator(_none_if_empty)] = None
     sort: Literal["", "gain", "loss"] = ""
     page: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 1
-    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 25
+    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = PAGE_ROWS
 
 
 class PairBatch(_Body):
@@ -138,6 +140,12 @@ class Measured:
     query_id: str | None
     judged: bool
     values: list[Value]
+
+    @classmethod
+    def by(cls, explorer: Explorer, query: str) -> Measured:
+        """The measures of a query, without its results."""
+        found = explorer.search(query, 1)
+        return cls(found.query, found.query_id, found.judged, list(found.values))
 
 
 @dataclass(frozen=True)

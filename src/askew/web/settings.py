@@ -34,6 +34,13 @@ class ServerLimits:
     body_seconds: float = 20.0
     drain_seconds: int = 30
 
+    @classmethod
+    def at_rate(cls, rate: float) -> ServerLimits:
+        """So many requests a second, and those of three seconds at once."""
+        if not 0 < rate <= 1e6:
+            raise ConfigError(f"--rate: expected a number above 0, found {rate}")
+        return cls(rate=rate, burst=max(1, round(3 * rate)))
+
 
 @dataclass(frozen=True)
 class Settings:

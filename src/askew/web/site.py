@@ -71,7 +71,7 @@ class Site:
     def store_of(self, opened: Opening) -> Store:
         """The store, with the pairs of the demo made if it is the demo and they are not there. Takes a while once."""
         if opened.demo and not datasets(opened.store):
-            build_demo(opened.store)
+            build_demo(opened.store, opened.groups)
         return opened.store
 
     def pairs(self, opened: Opening, name: str) -> ShownPairs:

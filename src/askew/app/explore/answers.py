@@ -1,4 +1,4 @@
-"""What the explorer says of a query: its results, how they lean, other ways to ask it."""
+"""What the explorer says of a query: its results, their bias (lean), its reformulations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from askew.app.explore.warrant import Warrant
 from askew.mentions.marks import Mark
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
+# The orders of reformulations: the best first, or by one of these.
+ORDERS = ("", "lean", "effectiveness", "text")
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,18 @@ class Value:
 
 @dataclass(frozen=True)
 class Setting:
-    """What was asked: the collection, the ranker, and which side of a bar each group has."""
+    """What was asked: the collection, the ranker, and the groups whose words are marked, in the order they are drawn.
+
+    ``sign`` says how a value of the lean is read. Where it is ``signed``, the first group is on the negative side.
+    """
 
     collection: str
     documents: int
     ranker: str
     lexicon: str
-    left: str
-    right: str
+    groups: tuple[str, ...]
+    signed: bool
+    sign: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to ask a query. ``front``: no other candidate is better on one side and as good on the other.
+    """A reformulation, or the query itself. ``front``: it is Pareto-optimal in effectiveness and lean.
 
     ``groups`` are those that its words name.
     """
@@ -86,7 +92,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Other ways to ask a query, each with its measures. ``effectiveness`` names the measure that they are placed by.
+    """Reformulations of a query with their measures. ``effectiveness`` names the measure that they are placed by.
 
     Of a query without judgements it is ``AGREEMENT``, which is no effectiveness: ``proxy`` says so. ``dropped`` counts
     the candidates that were made and not kept, by reason.
@@ -105,10 +111,36 @@ class Alternatives:
     better: Mapping[str, str]
     setting: Setting
 
+    @property
+    def without_group(self) -> Variant | None:
+        """The query with the words of a group exchanged or left out so that it names none, where there is one."""
+        return next((one for one in self.candidates if one.method == "swap" and not one.groups), None)
+
+    def ordered(self, order: str = "") -> list[Variant]:
+        """The candidates in one of ``ORDERS``; what has no value comes last."""
+
+        def high(value: float | None) -> float:
+            return float("inf") if value is None else -value
+
+        def key(one: Variant) -> tuple[object, ...]:
+            if order == "text":
+                return one.text.casefold(), one.text
+            if order == "effectiveness":
+                return high(one.values.get(self.effectiveness)), one.text
+            lean = high(one.gains.get(self.lean)), one.text
+            return lean if order == "lean" else (not self._loses_nothing(one), not one.front, *lean)
+
+        return sorted(self.candidates, key=key)
+
+    def _loses_nothing(self, one: Variant) -> bool:
+        """Whether it retrieves as well as the original query, or better, and leans less."""
+        kept, less = one.gains.get(self.effectiveness), one.gains.get(self.lean)
+        return kept is not None and less is not None and kept >= 0 and less > 0
+
 
 @dataclass(frozen=True)
 class Move:
-    """Where a document stands in two lists; None where it is not among the first ``depth``."""
+    """The rank of a document in two lists; None where it is not in the top ``depth``."""
 
     doc_id: str
     old: int | None
@@ -117,7 +149,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two ways to ask the same: both result lists, the moves of their documents, and what is gained.
+    """A query and a reformulation: both result lists, the moves of their documents, and what is gained.
 
     ``moves`` are of the documents that are shown in one list or both, in the order of the old list, then the new.
     """

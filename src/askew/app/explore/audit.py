@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
+from askew.app.explore.counting import WITH_JUDGEMENTS
 from askew.app.explore.explorer import Explorer
 from askew.app.measure.compare import CompareReport, compare
 from askew.app.measure.measure import MeasureReport, measure
@@ -18,9 +19,11 @@ from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run
 from askew.measures.catalogue import MeasureRequest
 
-# Where there are judgements these are computed as well.
-WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
-LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
+# A difference is called significant where its p, corrected for the number of measures, is below.
+SIGNIFICANT = 0.05
+# Unless said otherwise: a ranked document without a text is an error, a judged query without an answer counts as zero.
+MISSING_TEXT: Final = "error"
+UNANSWERED: Final = "zero"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class Audit:
         """The measures of the table."""
         return [one.text for one in self.report.asked]
 
+    def is_significant(self, measure_text: str) -> bool:
+        """Whether the comparison finds a difference that chance alone seldom makes."""
+        p = None if self.comparison is None else self.comparison.p_holm.get(measure_text)
+        return p is not None and p < SIGNIFICANT
+
     def values(self, measure_text: str, run: int) -> Floats:
         """The values of a run that are there, from the least to the greatest."""
         values = self.report.runs[run].values[self.asked(measure_text).text]
@@ -84,8 +92,8 @@ class Audit:
 
 
 def audit(
-    runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = "error",
-    unpaired: str = "drop", unanswered: str = "zero",
+    runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = MISSING_TEXT,
+    unpaired: str = "drop", unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
     """Measure one run or several; of two and more the second is compared with the first."""
     if not runs:
@@ -95,12 +103,13 @@ def audit(
     docs = None if explorer is None else explorer.texts_by_id(_documents(list(runs.values())))
     if docs is not None and not docs:
         raise DataError("audit: none of the documents of these runs is in the collection that is open here")
-    wanted = [*(WITH_JUDGEMENTS if judged is not None else ()), *(LEANING if docs is not None else ())]
+    wanted = _wanted(explorer, judged is not None)
     if not wanted:
         raise DataError(
             "audit: there is nothing to measure with: neither judgements nor the texts of documents are here"
         )
-    options: dict[str, Any] = {"qrels": judged, "missing": missing if docs is not None else None,
+    groups = None if explorer is None else explorer.counting.groups
+    options: dict[str, Any] = {"qrels": judged, "groups": groups, "missing": missing if docs is not None else None,
                                "unjudged": "absent" if judged is not None else None,
                                "unanswered": unanswered if judged is not None else None}  # fmt: skip
     report, left_out = _measured(runs, docs, wanted, options)
@@ -113,6 +122,13 @@ def audit(
     measured_queries = set().union(*(run.query_ids for run in report.runs))
     known = {} if explorer is None else explorer.searched.known.texts
     return Audit(report, compared, {query: text for query, text in known.items() if query in measured_queries})
+
+
+def _wanted(explorer: Explorer | None, judged: bool) -> list[str]:
+    """The measures of the explorer, as far as there is what they read."""
+    if explorer is None:
+        return list(WITH_JUDGEMENTS) if judged else []
+    return [one.text for one in explorer.scorer.those(judged)]
 
 
 def _measured(

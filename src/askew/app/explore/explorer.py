@@ -1,4 +1,4 @@
-"""One query at a time: search it, see how its results lean, ask it otherwise, compare.
+"""One query at a time: search it, measure the bias (lean) of its results, reformulate it, compare.
 
 Candidates are made, filtered, searched and scored by the stages of a build, so they are those of ``askew run``.
 """
@@ -28,17 +28,18 @@ from askew.app.explore.answers import (
     Value,
     Variant,
 )
+from askew.app.explore.counting import BETTER, ExplorerCounts, counting_of, is_signed, sign_of
 from askew.app.explore.known import Known
 from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.warrant import WarrantRules
-from askew.app.scoring.requested import key_of
+from askew.app.scoring.requested import Key, key_of
 from askew.app.search.reformulate import FirstPass
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.core.outcome import OUTCOMES, UNKNOWN, outcome_codes
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
-from askew.mentions.marks import Mark, Marker
+from askew.mentions.marks import Mark, Marker, can_mark
 from askew.plugins.kinds import RankerPlugin
 from askew.plugins.methods import FilterPlugin, ReformulatorPlugin
 from askew.rankers.disk import StoredTexts
@@ -46,17 +47,12 @@ from askew.selectors.pareto import Pareto
 
 AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
-    "The share of the original's first 10 documents that are among the candidate's first 10. It says how much of the "
-    "old results comes back, not how good they are: this query has no judgements."
+    "The share of the original query's top 10 documents that are in the top 10 of the reformulated query. It says how "
+    "much of the results is kept, not how good they are: for this query there are no judgements that a measure reads."
 )
-FINDS_NOTHING = "the query finds nothing in this collection: none of its words is in it; ask in other words"
-MEASURES = (
-    "nDCG@10", "RR@10", "AP@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10",
-)  # fmt: skip
-PLACED_BY, LEAN_BY = "nDCG@10", "ARaB(tf)@10"
-MOST_RESULTS, LONGEST_TEXT = 100, 1500
-_TOP = 10
-_BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
+FINDS_NOTHING = "the query finds nothing in this collection: none of its words is in it; use other words"
+# How many results are shown unless said otherwise, and how many at most.
+TOP, MOST_RESULTS, LONGEST_TEXT = 10, 100, 1500
 
 
 @dataclass(frozen=True)
@@ -75,18 +71,22 @@ class SearchedCollection:
 class Explorer:
     """Answers for one collection. It keeps nothing of what it was asked, and may be used by several threads."""
 
-    def __init__(
-        self, searched: SearchedCollection, measures: Sequence[str] = MEASURES, depth: int = 100,
-        effectiveness: str = PLACED_BY, lean: str = LEAN_BY,
-    ) -> None:  # fmt: skip
-        self.searched, self.depth = searched, depth
-        self.scorer = ListScorer(measures)
-        self.effectiveness, self.lean = effectiveness, lean
-        counted = self._counted()
-        lexicon = self.scorer.lexicons[counted[0]]
-        self.marker, self._rules = Marker(lexicon, counted[1], counted[2]), WarrantRules()
-        ids = searched.ranker.doc_ids
-        self.setting = Setting(searched.name, len(ids), searched.ranker.id, lexicon.id, *self._sides())
+    def __init__(self, searched: SearchedCollection, counting: ExplorerCounts | None = None, depth: int = 100) -> None:
+        counting = counting_of() if counting is None else counting
+        self.searched, self.depth, self.counting = searched, depth, counting
+        self.notes: list[str] = []
+        self.scorer = ListScorer(counting.measures, counting.groups)
+        self.effectiveness, self.lean = counting.effectiveness, counting.lean
+        lean = self._measure(self.lean)
+        # Of a difference, what is subtracted is drawn first: it is on the negative side.
+        groups = lean.groups[::-1] if is_signed(lean) else lean.groups
+        lexicon, tokens, overlap = self._counted(lean)
+        self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
+        self._rules = WarrantRules(counting.named)
+        self.setting = Setting(
+            searched.name, len(searched.ranker.doc_ids), searched.ranker.id, lexicon, groups, is_signed(lean),
+            sign_of(lean),
+        )  # fmt: skip
         self._keep = Keep(list(searched.filters))
         self._stage = Reformulate(dict(searched.methods), self._first_pass, "")
 
@@ -102,24 +102,24 @@ class Explorer:
             )
         return found
 
-    def _counted(self) -> tuple[str, str, str]:
-        key = key_of(self._measure(self.lean))
-        if key is None:
-            raise ConfigError(f"explore: {self.lean} counts no words; results are shown by a measure that does")
-        return key
-
-    def _sides(self) -> tuple[str, str]:
-        """The group that a measure counts against, left, and the one it counts for, right."""
-        right, _, left = str(self._measure(self.lean).measure.param("groups")).partition("-")
-        return left, right
+    def _counted(self, lean: MeasureRequest) -> Key:
+        """Which words are marked: those that the lean counts, or another measure if its tokens cannot be marked."""
+        if key_of(lean) is None:
+            raise ConfigError(f"explore: {lean.text} counts no words; results are shown by a measure that does")
+        same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
+        keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
+        marked = next((key for key in keys if can_mark(key[1])), (keys[0][0], "word", keys[0][2]))
+        if marked not in keys:
+            self.notes.append(f"Words are marked by the tokenizer word: what {keys[0][1]} counts cannot be marked.")
+        return marked
 
     @cached_property
     def signatures(self) -> dict[str, str]:
         """The full text of each measure."""
         return {one.text: one.signature for one in self.scorer.asked}
 
-    def search(self, query: str, k: int = _TOP) -> Answer:
-        """The first k documents, and what the measures say of the first ``depth``."""
+    def search(self, query: str, k: int = TOP) -> Answer:
+        """The top k documents, and what the measures say of the top ``depth``."""
         hits = self._find([query], max(k, self.depth))
         return self._answer(query, hits, k, self._judged(query))
 
@@ -149,7 +149,7 @@ class Explorer:
 
     def _value(self, one: MeasureRequest, value: float) -> Value:
         kind = EFFECTIVENESS if "judgements" in one.family.reads else LEAN
-        return Value(one.text, _number(value), _BETTER[one.direction], kind, one.signature)
+        return Value(one.text, _number(value), BETTER[one.direction], kind, one.signature)
 
     def _result(self, hits: Hits, at: int, grades: Grades | None) -> ShownResult:
         doc = int(hits.docs[at])
@@ -171,7 +171,7 @@ class Explorer:
         return dict(zip(ids, self._texts(found), strict=True))
 
     def reformulate(self, query: str) -> Alternatives:
-        """Other ways to ask: made by every method, filtered, searched, scored, and the front of them marked."""
+        """Reformulations by every method, filtered, searched, scored; those of the Pareto front are marked."""
         query_id, grades = self._judged(query)
         rows = pa.table({"query_id": [query_id or "asked"], "text": [query]})
         kept, dropped = self._keep.run(self._stage.run(rows)[0])
@@ -182,7 +182,8 @@ class Explorer:
             raise DataError(FINDS_NOTHING)
         scores = self._score(hits, grades)
         agreement = _agreements(hits)
-        effectiveness, proxy = (AGREEMENT, True) if grades is None else (self.effectiveness, False)
+        placed = None if grades is None else self.effectiveness
+        effectiveness, proxy = placed or AGREEMENT, placed is None
         directions = {**self.scorer.directions(grades is not None), AGREEMENT: Direction.UP}
         table = pl.DataFrame(pl.from_arrow(kept)).with_columns(
             *(pl.Series(name, values) for name, values in scores.items()), pl.Series(AGREEMENT, agreement)
@@ -194,7 +195,7 @@ class Explorer:
             self._original(table, directions), tuple(self._variants(chosen.table, directions)),
             {reason: count for reason, count in sorted(lost.items()) if count},
             {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
-            {name: _BETTER[way] for name, way in directions.items()}, self.setting,
+            {name: BETTER[way] for name, way in directions.items()}, self.setting,
         )  # fmt: skip
 
     def _original(self, table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
@@ -214,17 +215,17 @@ class Explorer:
             for row in pairs.iter_rows(named=True)
         ]  # fmt: skip
 
-    def compare(self, query: str, other: str, k: int = _TOP) -> Comparison:
-        """Both result lists, with the judgements of the query that was asked first."""
+    def compare(self, query: str, other: str, k: int = TOP) -> Comparison:
+        """Both result lists, with the judgements of the original query."""
         judged = self._judged(query)
         hits = self._find([query, other], max(k, self.depth))
         sides = [_only(hits, row) for row in range(2)]
         old, new = (self._answer(text, one, k, judged) for text, one in zip((query, other), sides, strict=True))
         gains = self._gains(old, new)
         agreement = float(_agreements(hits)[1])
-        proxy = judged[1] is None
-        effectiveness = AGREEMENT if proxy else self.effectiveness
-        first = agreement - 1.0 if proxy else gains.get(self.effectiveness)
+        placed = None if judged[1] is None else self.effectiveness
+        effectiveness, proxy = placed or AGREEMENT, placed is None
+        first = agreement - 1.0 if placed is None else gains.get(placed)
         return Comparison(
             old, new, self.depth, self._moves(sides, k), gains, agreement, _outcome(first, gains.get(self.lean)),
             effectiveness, proxy, self.lean,
@@ -265,8 +266,8 @@ def _only(hits: Hits, row: int) -> Hits:
 
 
 def _agreements(hits: Hits) -> Floats:
-    """How much of the first list's first documents is among the first documents of each."""
-    tops = [set(hits.docs[start : min(start + _TOP, end)].tolist()) for start, end in
+    """How much of the first list's top documents is among the top documents of each."""
+    tops = [set(hits.docs[start : min(start + TOP, end)].tolist()) for start, end in
             zip(hits.offsets[:-1].tolist(), hits.offsets[1:].tolist(), strict=True)]  # fmt: skip
     return np.array([len(tops[0] & top) / max(len(tops[0]), 1) for top in tops])
 

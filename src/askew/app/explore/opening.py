@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, with_groups
 from askew.app.build.resources import Resources
+from askew.app.explore.counting import ExplorerCounts, comparable, counting_of
 from askew.app.explore.explorer import Explorer, SearchedCollection
 from askew.app.explore.known import Known, known_of
+from askew.app.explore.plan import recorded_recipe
 from askew.app.search.compose import compose, make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
 from askew.core.errors import ConfigError, DataError
+from askew.core.fingerprint import fingerprint
+from askew.core.groups import Groups
 from askew.core.machine import cache_folders
+from askew.core.measure import split_measures
 from askew.corpora.collection import open_collection
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
@@ -28,7 +33,7 @@ from askew.plugins.methods import ReformulatorPlugin
 from askew.rankers.disk import TEXTS, StoredTexts, read_header
 
 DEMO = "demo"
-NO_INDEX = "this store has no index that kept its texts: give one with --index"
+NO_INDEX = "this store has no index that kept its texts: open it with index=, as in askew serve STORE --index INDEX"
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,18 @@ class Sources:
     """What to open: a store, an index, the collection that has queries and judgements, the recipe with the methods.
 
     With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder.
+    ``groups`` and ``measures`` win over those of the recipe that the store was made by. Without a ``recipe`` the
+    methods are those of the demo that have words for the groups.
     """
 
     store: Path | None = None
     index: Path | None = None
     collection: str | None = None
-    recipe: str = DEMO
+    recipe: str | None = None
     logs: Path | None = None
     runs: Path | None = None
+    groups: Groups | None = None
+    measures: tuple[str, ...] | None = None
 
     @property
     def is_demo(self) -> bool:
@@ -53,9 +62,9 @@ class Sources:
 
 @dataclass(frozen=True)
 class Opening:
-    """What there is to look at. Without an explorer, ``reason`` says why nothing can be asked.
+    """What there is to look at. Without an explorer, ``reason`` says why nothing can be searched.
 
-    ``runs`` are those that can be chosen, by the name that they have in a link.
+    ``runs`` are those that can be chosen, by the name that they have in a link. ``notes`` say what was left out.
     """
 
     store: Store
@@ -64,19 +73,22 @@ class Opening:
     demo: bool = False
     runs: Mapping[str, Path] = field(default_factory=dict)
     logs: Path | None = None
+    groups: Groups | None = None
+    notes: tuple[str, ...] = ()
 
 
 def check_sources(sources: Sources) -> None:
     """Refuse what is not there, without opening what takes time."""
-    read_recipe(sources.recipe)
     _runs(sources.runs)
     _check_store(sources.store)
+    counting = _counting(sources, None if sources.store is None else Store(sources.store))
+    _methods(_methods_of(sources, counting), counting.named)
     if sources.index is not None:
         read_header(sources.index)
     if sources.collection is not None:
         open_collection(sources.collection)
     if sources.logs is not None and not (sources.logs / "report.json").is_file():
-        raise DataError(f"--logs {sources.logs}: expected a folder that askew logs --out wrote, found no report.json")
+        raise DataError(f"logs= {sources.logs}: expected a folder that askew logs --out wrote, found no report.json")
 
 
 def _check_store(folder: Path | None) -> None:
@@ -86,17 +98,49 @@ def _check_store(folder: Path | None) -> None:
 
 def open_sources(sources: Sources) -> Opening:
     """Open what is named; an index of the demo is made where there is none."""
-    recipe = read_recipe(sources.recipe)
     runs = _runs(sources.runs)
-    if sources.is_demo:
-        store = demo_store()
-        return _opened(store, Resources(DEMO, store).index(), DEMO, recipe, runs, sources.logs)
     _check_store(sources.store)
-    store = Store(sources.store) if sources.store is not None else demo_store()
-    index, collection = _found(sources, store)
+    counting = _counting(sources, None if sources.store is None else Store(sources.store))
+    recipe = _methods_of(sources, counting)
+    store = demo_store(counting.named) if sources.store is None else Store(sources.store)
+    index, collection = (Resources(DEMO, store).index(), DEMO) if sources.is_demo else _found(sources, store)
+    is_demo = collection == DEMO
     if index is None:
         return Opening(store, None, NO_INDEX, runs=runs, logs=sources.logs)
-    return _opened(store, index, collection, recipe, runs, sources.logs)
+    explorer = Explorer(_searched(index, collection, recipe, counting.named), counting)
+    shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
+    return Opening(
+        store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
+        notes=(*counting.notes, *explorer.notes),
+    )  # fmt: skip
+
+
+def _counting(sources: Sources, store: Store | None) -> ExplorerCounts:
+    """What is given wins, then the groups of the recipe that is given, then what the store was made by."""
+    groups = sources.groups
+    if groups is None and sources.recipe is not None:
+        groups = groups_of(read_recipe(sources.recipe))
+    return counting_of(groups, sources.measures, None if store is None else recorded_recipe(store))
+
+
+def _methods_of(sources: Sources, counting: ExplorerCounts) -> Recipe:
+    """The recipe whose methods and filters are used."""
+    return demo_recipe(counting.named) if sources.recipe is None else read_recipe(sources.recipe)
+
+
+def demo_recipe(groups: Groups | None) -> Recipe:
+    """The recipe of the demo for these groups, with measures that can compare them."""
+    recipe = read_recipe(DEMO)
+    if groups is None:
+        return recipe
+    measures, select = comparable(recipe.table("evaluate")["measures"], groups), recipe.table("select")
+    if bias := [text for text in split_measures(select["bias"]) if text in measures]:
+        select["bias"] = " ".join(bias)
+    else:  # no difference of two groups: any measure of lean will do for the Pareto front
+        counting = counting_of(groups, measures)
+        select = {"selector": "pareto", "effectiveness": select["effectiveness"], "bias": counting.lean}
+    changed = {"evaluate": {"measures": measures}, "select": select}
+    return with_groups(Recipe(DEMO, {**recipe.sections, **changed}), groups)
 
 
 def _runs(folder: Path | None) -> dict[str, Path]:
@@ -104,7 +148,7 @@ def _runs(folder: Path | None) -> dict[str, Path]:
     if folder is None:
         return {}
     if not folder.is_dir():
-        raise DataError(f"--runs {folder}: there is no such folder; expected one with TREC runs in it")
+        raise DataError(f"runs= {folder}: there is no such folder; expected one with TREC runs in it")
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     return {f"file:{path.name}": path for path in files}
 
@@ -125,9 +169,10 @@ def _found(sources: Sources, store: Store) -> tuple[Path | None, str | None]:
     return found[0], DEMO if found[0].name == own else None
 
 
-def demo_store() -> Store:
+def demo_store(groups: Groups | None = None) -> Store:
     """A folder of the cache for what is made of the demo; a temporary one where there is no cache to write to."""
-    for folder in [folder / "explorer" for folder in cache_folders()]:
+    name = "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
+    for folder in [folder / name for folder in cache_folders()]:
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
@@ -137,16 +182,7 @@ def demo_store() -> Store:
     return Store(temporary)
 
 
-def _opened(
-    store: Store, index: Path, collection: str | None, recipe: Recipe, runs: Mapping[str, Path], logs: Path | None
-) -> Opening:
-    explorer = Explorer(_searched(index, collection, recipe))
-    is_demo = collection == DEMO
-    shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
-    return Opening(store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=logs)
-
-
-def _searched(index: Path, collection: str | None, recipe: Recipe) -> SearchedCollection:
+def _searched(index: Path, collection: str | None, recipe: Recipe, groups: Groups | None) -> SearchedCollection:
     header = read_header(index)
     settings = recipe.table("retrieve")
     for key in ("k", "index"):
@@ -157,10 +193,10 @@ def _searched(index: Path, collection: str | None, recipe: Recipe) -> SearchedCo
     ranker = make_ranker(spec)
     known = Known() if collection is None else known_of(open_collection(collection))
     first = FirstPass(index, ranker, int(recipe.table("first_pass").get("depth", 10))) if terms else None
-    methods = {name: one for name, one in _methods(recipe).items() if first is not None or not one.reads}
+    methods = {name: one for name, one in _methods(recipe, groups).items() if first is not None or not one.reads}
     if not methods:
         raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
-    filters = [make_filter(one) for one in recipe.tables("filter")]
+    filters = [make_filter(one, groups) for one in recipe.tables("filter")]
     # A folder is called by its own name: where it lies is nobody's business.
     name = index.name if collection is None else collection if _is_name(collection) else Path(collection).name
     return SearchedCollection(name, ranker, StoredTexts(index, header["documents"]), known, methods, filters, first)
@@ -170,12 +206,12 @@ def _is_name(collection: str) -> bool:
     return collection == DEMO or collection.startswith("irds:")
 
 
-def _methods(recipe: Recipe) -> dict[str, ReformulatorPlugin]:
+def _methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:
     """The methods under the names that a build gives them."""
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
     for one in recipe.tables("reformulate"):
-        made = make_reformulator({key: value for key, value in one.items() if key != "name"})
+        made = make_reformulator({key: value for key, value in one.items() if key != "name"}, groups)
         seen[made.method] += 1
         number = seen[made.method]
         methods[one.get("name", made.method if number == 1 else f"{made.method}-{number}")] = made
@@ -188,7 +224,7 @@ def demo_queries() -> list[str]:
     return [line.split("\t")[1] for line in lines]
 
 
-def build_demo(store: Store) -> None:
+def build_demo(store: Store, groups: Groups | None = None) -> None:
     """Run the recipe of the demo in a store, so that there are pairs to look at; nothing where they are there."""
     with store.lock("explorer-demo"):
-        prepare(read_recipe(DEMO), store).plan.run(store)
+        prepare(demo_recipe(groups), store).plan.run(store)

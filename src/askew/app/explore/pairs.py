@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.explore.plan import made_at
 from askew.core.errors import DataError, StoreError, UnknownName
 from askew.core.measure import Measure
 from askew.engine.files import LocalFiles
@@ -20,7 +21,7 @@ from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 
 STAGE = "select"
-MOST_ROWS = 200
+PAGE_ROWS, MOST_ROWS = 25, 200
 # A cell that begins so would be a formula to a program for spreadsheets.
 _FORMULA = r"^([=+\-@\t\r])"
 _FACETS = ("outcome", "method", "group", "label")
@@ -63,13 +64,7 @@ class PairPage:
 def datasets(store: Store) -> list[Manifest]:
     """The finished steps that hold pairs, the last one made first where that is known."""
     found = [one for one in store.steps() if one.stage == STAGE and one.parts]
-    return sorted(found, key=lambda one: (-_made(store, one), one.step, one.key))
-
-
-def _made(store: Store, manifest: Manifest) -> float:
-    if not isinstance(store.files, LocalFiles):
-        return 0.0
-    return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
+    return sorted(found, key=lambda one: (-made_at(store, one), one.step, one.key))
 
 
 def find_pairs(store: Store, name: str = "") -> Manifest:
@@ -180,7 +175,7 @@ class ShownPairs:
     def _texts(self) -> list[str]:
         return [name for name in ("original_text", "text", "query_id") if name in self.columns]
 
-    def page(self, wanted: Wanted, page: int = 1, size: int = 25) -> PairPage:
+    def page(self, wanted: Wanted, page: int = 1, size: int = PAGE_ROWS) -> PairPage:
         """One page of the pairs that fit; a page behind the last is empty."""
         frame = self.selection(wanted)
         size = min(size, MOST_ROWS)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from askew.app.build.recipe import Recipe
 from askew.core.errors import UnknownName
+from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 
@@ -57,6 +59,25 @@ def _longest_first(found: list[Manifest], readers: Mapping[str | None, list[Mani
         return 1 + max((length(reader) for reader in readers.get(one.key, [])), default=0)
 
     return sorted(found, key=lambda one: (-length(one), name_of(one)))
+
+
+def made_at(store: Store, manifest: Manifest) -> float:
+    """When a step was finished, in seconds; 0 in a store where that is not known."""
+    if not isinstance(store.files, LocalFiles):
+        return 0.0
+    return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
+
+
+def recorded_recipe(store: Store) -> Recipe | None:
+    """The recipe that the steps finished last were made by; None where the store has recorded none."""
+    times = {(one.step, one.key): made_at(store, one) for one in store.steps()}
+
+    def finished(plan: Mapping[str, Any]) -> list[float]:
+        return sorted((times[step, key] for step, key in plan["steps"] if (step, key) in times), reverse=True)
+
+    plans = [one for one in store.plans() if {"recipe", "sections", "steps"} <= one.keys()]
+    last = max(plans, key=finished, default=None)
+    return None if last is None else Recipe(str(last["recipe"]), last["sections"])
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.app.scoring.requested import Key, keys_of
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction
 from askew.core.ranking import Floats, Hits, Ints, Rankings, order_by_score
@@ -23,9 +24,9 @@ TextsOf = Callable[[Sequence[int]], list[str]]
 class ListScorer:
     """Scores result lists by measures. The values are those of ``askew measure`` for the same lists."""
 
-    def __init__(self, measures: Sequence[str]) -> None:
+    def __init__(self, measures: Sequence[str], groups: Groups | None = None) -> None:
         # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
-        self._catalogue = Catalogue(None, {"background": "self"})
+        self._catalogue = Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(list(measures))
         for one in self.asked:
             one.check()

@@ -1,4 +1,6 @@
-"""Whether the gender in a query has a reason: by rules that are named, never by a verdict on the person who asks.
+"""Whether a group that a query names has a reason: by rules that are named, never by a verdict on the person who asks.
+
+The rules are for the groups female and male; other groups have none.
 
 ``named person``  the query has a first name of the shipped list.
 ``fixed name``    the word is part of a name of something (burger king, queen anne), by the list of the swaps.
@@ -12,9 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from askew.app.explore.counting import PUBLISHED
+from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
-from askew.mentions.marks import Mark, Marker
+from askew.mentions.marks import Mark, Marker, can_mark
 from askew.reformulators.swap import Rewriter
 from askew.reformulators.swaplexicon import load_swaps
 
@@ -31,26 +35,37 @@ class Reason:
 
 @dataclass(frozen=True)
 class Warrant:
-    """What a query says of groups: the words that name one, and the rules by which that has a reason."""
+    """What a query says of groups: the words that name one, and the rules by which that has a reason.
+
+    ``rules`` are those that were tried; none where the groups counted have no rules.
+    """
 
     words: tuple[str, ...]
     groups: tuple[str, ...]
     reasons: tuple[Reason, ...]
+    rules: tuple[str, ...]
 
     @property
     def status(self) -> str:
-        """``none`` where no group is named and no rule holds, ``warranted`` where a rule holds, otherwise ``added``."""
+        """``warranted`` where a rule holds; ``none`` where no group is named; ``added``, or ``no rules`` to tell by."""
         if self.reasons:
             return "warranted"
-        return "added" if self.words else "none"
+        return "none" if not self.words else "added" if self.rules else "no rules"
 
 
 class WarrantRules:
-    """The rules. A query is looked at with the broad lexicon ``gender``, whatever the measures count with."""
+    """The rules for these groups. Without groups a query is looked at with the broad lexicon ``gender``."""
+
+    def __init__(self, groups: Groups | None = None) -> None:
+        self._counted = groups
+        self._applies = groups is None or set(groups.names) >= PUBLISHED
 
     @cached_property
     def _groups(self) -> Marker:
-        return Marker(load_lexicon("gender"))
+        one = self._counted
+        if one is None:
+            return Marker(load_lexicon("gender"))
+        return Marker(one.lexicon, one.tokenizer if can_mark(one.tokenizer) else "word", one.overlap, one.names)
 
     @cached_property
     def _names(self) -> Marker:
@@ -67,13 +82,15 @@ class WarrantRules:
     def look(self, query: str) -> Warrant:
         """What the rules say of a query."""
         marks = self._groups.find(query)
-        fixed = self._fixed(query, marks)
+        found = self._tried(query, marks) if self._applies else {}
+        reasons = tuple(Reason(rule, _words(query, hits)) for rule, hits in found.items() if hits)
+        return Warrant(_words(query, marks), _named(marks), reasons, tuple(found))
+
+    def _tried(self, query: str, marks: list[Mark]) -> dict[str, list[Mark]]:
         # A name that is also a word of the lexicon stays a word.
         taken = {(mark.start, mark.end) for mark in marks}
         named = [mark for mark in self._names.find(query) if (mark.start, mark.end) not in taken]
-        found = {"named person": named, "fixed name": fixed, "biology": self._biology.find(query)}
-        reasons = tuple(Reason(rule, _words(query, hits)) for rule, hits in found.items() if hits)
-        return Warrant(_words(query, marks), _named(marks), reasons)
+        return {"named person": named, "fixed name": self._fixed(query, marks), "biology": self._biology.find(query)}
 
     def groups(self, query: str) -> tuple[str, ...]:
         """The groups that the words of a query name."""

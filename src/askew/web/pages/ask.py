@@ -1,10 +1,11 @@
-"""Ask: a query, its results, how far they lean, other ways to ask it."""
+"""Ask: a query, its results, their bias (lean), its reformulations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from askew.app.explore.answers import EFFECTIVENESS, LEAN, Alternatives, Answer, ShownResult, Value
+from askew.app.explore.explorer import TOP
 from askew.app.explore.warrant import Warrant
 from askew.publish.page import numerals as n
 from askew.web.markup import Markup, address, element, join, shown, tag
@@ -32,7 +33,7 @@ def form(query: str, k: int, focus: bool = False) -> Markup:
         required=True,
         autocomplete="off",
         autofocus=focus,
-        placeholder="how to become a nurse",
+        placeholder="Enter a query",
     )
     count = p.choice("k", "Results", [(one, one) for one in COUNTS], str(k))
     button = element("button", "Ask", type="submit")
@@ -44,21 +45,21 @@ def form(query: str, k: int, focus: bool = False) -> Markup:
 def empty_page(examples: Sequence[str], reason: str, note: str) -> Page:
     """Before anything is asked."""
     if reason:
-        words = p.notice(tag("p", "Nothing can be asked here: ", reason), kind="warn")
+        words = p.notice(tag("p", "Nothing can be searched here: ", reason), kind="warn")
         return Page("Ask", (tag("h1", "Ask"), words), "/", note)
     links = [tag("li", element("a", text, href=address("/", {"q": text}))) for text in examples]
     tried = [tag("h2", "Try one"), tag("ul", *links, class_="chips")] if links else []
     how = tag(
         "ol",
-        tag("li", "Type a query as you would anywhere."),
-        tag("li", "See which words of the results name a group, and how far each result leans."),
-        tag("li", "See other ways to ask it, and compare one with the first, document by document."),
+        tag("li", "Enter a query."),
+        tag("li", "See which words of the results name a group, and the bias (lean) of each result."),
+        tag("li", "See reformulations, and compare one with the original query, document by document."),
         class_="how",
     )
-    lead = tag("p", "Ask, see how far the answers lean, ask again.", class_="lead")
+    lead = tag("p", "Search, measure the bias (lean) of the results, reformulate.", class_="lead")
     return Page(
         "Ask",
-        (tag("h1", "Ask", class_="hidden"), lead, form("", 10, focus=True), *tried, tag("h2", "How it works"), how),
+        (tag("h1", "Ask", class_="hidden"), lead, form("", TOP, focus=True), *tried, tag("h2", "How it works"), how),
         "/",
         note,
     )
@@ -68,7 +69,7 @@ def ask_page(answer: Answer, found: Alternatives | None, k: int, sort: str, note
     """A query and what came of it."""
     head = [tag("h1", "Ask", class_="hidden"), form(answer.query, k)]
     if not answer.results:
-        words = "Nothing was found: none of these words is in the collection. Ask in other words."
+        words = "Nothing was found: none of these words is in the collection. Use other words."
         return Page(answer.query, (*head, p.notice(tag("p", words), role="status")), "/", note)
     body = [*head, *_warrant(answer.warrant, found, k), _overview(answer, found)]
     columns = [_results(answer)]
@@ -78,7 +79,7 @@ def ask_page(answer: Answer, found: Alternatives | None, k: int, sort: str, note
 
 
 def _warrant(warrant: Warrant, found: Alternatives | None, k: int) -> list[Markup]:
-    """Whether the gender of the query has a reason, and by which rule."""
+    """Whether a group that the query names has a reason, and by which rule."""
     if warrant.status == "none":
         return []
     words = join([tag("em", word) for word in warrant.words], ", ")
@@ -88,43 +89,35 @@ def _warrant(warrant: Warrant, found: Alternatives | None, k: int) -> list[Marku
             join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
             for one in warrant.reasons
         ]
-        told += [join(rules, "; "), ". Results that lean may be what is asked for."]
+        told += [join(rules, "; "), ". Results that lean may be what is wanted."]
         return [p.notice(tag("p", *told), kind="plain")]
-    told = [
-        tag("strong", "The query names a group: "),
-        words,
-        ". No rule finds a reason for it (a named person, a fixed "
-        "name, biology), so it may have been added; or it is the very thing that is asked.",
-    ]
-    without = [] if found is None else [one for one in found.candidates if one.method == "swap" and not one.groups]
-    if found is not None and without:
-        link = compared(found, without[0], k)
-        told += [" ", element("a", "Compare with ", p.quote(without[0].text), href=link), "."]
+    told = [tag("strong", "The query names a group: "), words, ". "]
+    if warrant.status == "no rules":
+        told.append("There are no rules of warrant for these groups: whether it has a reason is not decided.")
+    else:
+        tried = f"No rule finds a reason for it ({', '.join(warrant.rules)})"
+        told.append(f"{tried}, so it may have been added; or it is the very thing that is wanted.")
+    without = None if found is None else found.without_group
+    if found is not None and without is not None:
+        told += [" ", element("a", "Compare with ", p.quote(without.text), href=compared(found, without, k)), "."]
     return [p.notice(tag("p", *told), kind="plain")]
 
 
 def _overview(answer: Answer, found: Alternatives | None) -> Markup:
     setting, shown_results = answer.setting, len(answer.results)
-    most = max([*(answer.mentions.get(group, 0) for group in (setting.left, setting.right)), 1])
-    sides = tag(
-        "p",
-        tag("span", setting.left, class_="side-left"),
-        tag("span", setting.right, class_="side-right"),
-        class_="sides-named",
-        aria_hidden="true",
-    )
-    words = f"In the first {shown_results} results: {p.counted(answer.mentions, setting)}."
+    most = max(p.most_words([answer.mentions], setting), 1)
+    words = f"In the top {shown_results}: {p.counted(answer.mentions, setting)}."
     lean = tag(
         "div",
-        tag("h2", "How the page leans"),
-        sides,
+        tag("h2", "Bias (lean) of the results"),
+        p.sides_named(setting),
         p.lean_bar(answer.mentions, setting, most, "bar big"),
         tag("p", words),
         p.legend(setting),
     )
     more: list[Markup] = [_signatures(answer.values)]
     if found is not None and found.candidates:
-        more.insert(0, tag("p", element("a", f"{len(found.candidates)} other ways to ask", href="#otherwise")))
+        more.insert(0, tag("p", element("a", f"{len(found.candidates)} reformulations", href="#otherwise")))
     first, *rest = _values(answer)
     columns = [lean, first, tag("div", *rest, *more)]
     return tag("section", *columns, class_="overview three", aria_label="Overview")
@@ -155,7 +148,7 @@ def _signatures(values: Sequence[Value]) -> Markup:
 
 
 def _results(answer: Answer) -> Markup:
-    most = p.most_words(answer.results, answer.setting)
+    most = p.most_words([one.mentions for one in answer.results], answer.setting)
     items = [_result(one, answer, most) for one in answer.results]
     title = tag("h2", f"Results 1 to {len(items)}", id="results-title")
     return tag("section", title, tag("ol", *items, class_="results"), aria_labelledby="results-title", id="results")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from askew.app.explore.audit import Audit, Worst
+from askew.app.explore.audit import MISSING_TEXT, SIGNIFICANT, Audit, Worst
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Line, sorted_gains, steps
 from askew.publish.page.frame import About
@@ -21,10 +21,6 @@ MISSING = (
 )  # fmt: skip
 
 
-# A gain has a colour where its corrected p is below.
-_CHANCE = 0.05
-
-
 @dataclass(frozen=True)
 class AuditForm:
     """What was chosen: runs by their names in a link, judgements, the measure of the figures, missing documents."""
@@ -32,12 +28,12 @@ class AuditForm:
     runs: tuple[str, ...] = ()
     qrels: str = ""
     measure: str = ""
-    missing: str = "error"
+    missing: str = MISSING_TEXT
 
     def link(self, **other: object) -> str:
         """The address of this choice, some of it changed."""
         given = {"run": list(self.runs), "qrels": self.qrels, "measure": self.measure,
-                 "missing": self.missing if self.missing != "error" else None, **other}  # fmt: skip
+                 "missing": self.missing if self.missing != MISSING_TEXT else None, **other}  # fmt: skip
         return address("/audit", given)
 
 
@@ -130,12 +126,12 @@ def _comparison(found: Audit) -> Markup:
         ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
         counts = [n.count(count) for count in (result.improved, result.unchanged, result.worsened, result.n)]
         holm = report.p_holm.get(one.text)
-        gain = p.gain_cell(result.gain, coloured=holm is not None and holm < _CHANCE)
+        gain = p.gain_cell(result.gain, coloured=found.is_significant(one.text))
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), *counts])
     caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
     note = (
         f"Gain of the mean. p: null hypothesis: {report.nulls['p']}; corrected by Holm for the number of measures. "
-        f"A gain has a colour where that p is below {_CHANCE}."
+        f"A gain has a color where that p is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 

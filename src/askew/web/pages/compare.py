@@ -1,11 +1,11 @@
-"""Two ways to ask, side by side: both lists, lines between the same documents, what is gained."""
+"""A query and a reformulation side by side: both lists, lines between the same documents, what is gained."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from askew.app.explore.answers import Answer, Comparison, Move, ShownResult
-from askew.app.explore.explorer import AGREEMENT_SAYS
+from askew.app.explore.explorer import AGREEMENT_SAYS, TOP
 from askew.publish.page import numerals as n
 from askew.web.markup import Markup, address, element, shown, tag
 from askew.web.pages import parts as p
@@ -16,9 +16,9 @@ def compare_form(query: str, other: str, k: int) -> Markup:
     """Both queries, to be changed."""
     return element(
         "form",
-        p.text_input("q", "First asked", query, "wide", required=True),
-        p.text_input("to", "Asked otherwise", other, "wide", required=True),
-        *p.kept(k=k if k != 10 else ""),
+        p.text_input("q", "Original query", query, "wide", required=True),
+        p.text_input("to", "Reformulated query", other, "wide", required=True),
+        *p.kept(k=k if k != TOP else ""),
         element("button", "Compare", type="submit"),
         action="/compare",
         method="get",
@@ -29,15 +29,15 @@ def compare_form(query: str, other: str, k: int) -> Markup:
 def compare_page(found: Comparison, k: int, note: str) -> Page:
     """The comparison."""
     query, other = found.old.query, found.new.query
-    place = address("/", {"q": query, "k": k if k != 10 else None})
-    back = tag("p", element("a", "← all other ways to ask ", p.quote(query), href=place))
+    place = address("/", {"q": query, "k": k if k != TOP else None})
+    back = tag("p", element("a", "← all reformulations of ", p.quote(query), href=place))
     head = [tag("h1", "Compare"), compare_form(query, other, k), back]
     body = [_verdict(found), tag("div", _values(found), _leans(found), class_="overview"), _sides(found)]
     return Page(f"{other} against {query}", (*head, *body), "/", note)
 
 
 def _verdict(found: Comparison) -> Markup:
-    shared = f"{round(10 * found.agreement)} of its first 10 documents come back"
+    shared = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
     if found.outcome is None:
         words = (
             "One of the two finds nothing, so there is nothing to compare."
@@ -45,7 +45,7 @@ def _verdict(found: Comparison) -> Markup:
             else "A measure is not defined for one of the two."
         )
         return p.notice(tag("p", words), role="status")
-    told = [tag("strong", f"Asked otherwise, it {p.outcome_words(found.outcome, found.proxy)}"), f" ({found.lean}"]
+    told = [tag("strong", f"Reformulated, it {p.outcome_words(found.outcome, found.proxy)}"), f" ({found.lean}"]
     told += ["" if found.proxy else f" and {found.effectiveness}", f"); {shared}."]
     proxy = [tag("p", AGREEMENT_SAYS, class_="note")] if found.proxy else []
     return p.notice(tag("p", *told), *proxy, kind="plain")
@@ -55,8 +55,8 @@ def _values(found: Comparison) -> Markup:
     after = {one.measure: one.value for one in found.new.values}
     head: list[tuple[object, str]] = [
         ("measure", "code"),
-        ("first", "number"),
-        ("otherwise", "number"),
+        ("original", "number"),
+        ("reformulated", "number"),
         ("gain", "number"),
     ]
     rows = [
@@ -73,7 +73,7 @@ def _values(found: Comparison) -> Markup:
 
 def _leans(found: Comparison) -> Markup:
     setting = found.old.setting
-    most = max([*found.old.mentions.values(), *found.new.mentions.values(), 1])
+    most = max(p.most_words([found.old.mentions, found.new.mentions], setting), 1)
     both = [
         tag(
             "div",
@@ -81,9 +81,9 @@ def _leans(found: Comparison) -> Markup:
             p.lean_bar(one.mentions, setting, most, "bar big"),
             tag("p", p.counted(one.mentions, setting), class_="note"),
         )
-        for name, one in (("First asked", found.old), ("Asked otherwise", found.new))
+        for name, one in (("Original query", found.old), ("Reformulated query", found.new))
     ]
-    return tag("div", tag("h2", "How the pages lean"), *both, p.legend(setting))
+    return tag("div", tag("h2", "Bias (lean) of both lists"), *both, p.legend(setting))
 
 
 def _sides(found: Comparison) -> Markup:
@@ -91,10 +91,9 @@ def _sides(found: Comparison) -> Markup:
     rows = max(len(found.old.results), len(found.new.results))
     if not rows:
         return Markup()
-    both = [*found.old.results, *found.new.results]
-    most = p.most_words(both, found.old.setting)
-    old = _side(found.old, "First asked", moves, most, found.depth, is_new=False)
-    new = _side(found.new, "Asked otherwise", moves, most, found.depth, is_new=True)
+    most = p.most_words([one.mentions for side in (found.old, found.new) for one in side.results], found.old.setting)
+    old = _side(found.old, "Original query", moves, most, found.depth, is_new=False)
+    new = _side(found.new, "Reformulated query", moves, most, found.depth, is_new=True)
     return tag(
         "section",
         tag("h2", "Document by document", id="sides-title"),
@@ -130,7 +129,7 @@ def moved(move: Move, shown_results: int, depth: int, is_new: bool) -> str:
     """Where a document came from, or where it went."""
     here, there = (move.new, move.old) if is_new else (move.old, move.new)
     if there is None:
-        return f"was not in the first {depth}" if is_new else f"not in the first {depth} now"
+        return f"was not in the top {depth}" if is_new else f"not in the top {depth} now"
     if here == there:
         return "same place"
     if not is_new:

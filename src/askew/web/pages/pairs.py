@@ -54,7 +54,7 @@ def pairs_page(
 def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     chosen = table.manifest.settings.get("selector", "unknown")
     facts = tag("p", "Pairs of ", tag("code", table.name), f", chosen by {shown(chosen)}. ",
-                element("a", "How it came about", href=below("/plan", table.name)))  # fmt: skip
+                element("a", "How it was computed", href=below("/plan", table.name)))  # fmt: skip
     names = [f"{one.step}-{one.key}" for one in known]
     if len(names) < 2:
         return facts
@@ -94,7 +94,7 @@ def _downloads(given: Mapping[str, Any]) -> Markup:
     chosen = {key: value for key, value in given.items() if key not in ("page", "size")}
     links = [element("a", kind, href=address(f"/pairs/selection.{ending}", chosen), download=True)
              for kind, ending in (("Parquet", "parquet"), ("TSV", "tsv"))]  # fmt: skip
-    return tag("span", "Take the selection along: ", links[0], " or ", links[1])
+    return tag("span", "Download the selection: ", links[0], " or ", links[1])
 
 
 def _measures(table: ShownPairs, asked: PairFilter) -> list[str]:
@@ -105,7 +105,7 @@ def _measures(table: ShownPairs, asked: PairFilter) -> list[str]:
 
 def _table(table: ShownPairs, found: PairPage, asked: PairFilter, can_open: bool) -> Markup:
     measures = _measures(table, asked)
-    head: list[tuple[object, str]] = [("asked otherwise", "quote"), ("first asked", "quote")]
+    head: list[tuple[object, str]] = [("reformulated query", "quote"), ("original query", "quote")]
     head += [(name, "number") for name in measures]
     head += [("outcome", "words"), ("by", "name"), ("marked", "words")]
     rows = [_row(row, measures, _outcome(row, table), can_open) for row in found.rows]

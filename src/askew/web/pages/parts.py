@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from askew.app.explore.answers import Setting, ShownResult
+from askew.app.explore.answers import Setting
+from askew.app.explore.counting import listed
 from askew.mentions.marks import Mark
 from askew.publish.page import numerals as n
 from askew.publish.page.markup import Value
-from askew.web.markup import Markup, address, element, shown, tag
+from askew.web.markup import Markup, address, element, join, shown, tag
 
-LEFT, RIGHT, OTHER = "g1", "g2", "g3"
+# As many colors as the style has.
+_COLORS = 6
 # The first word of an outcome is about effectiveness, the second about lean.
 _FIRST = {"better": "retrieves better", "same": "retrieves as well", "worse": "retrieves worse"}
 _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
@@ -21,9 +23,13 @@ Gained = tuple[str | None, float | None]
 
 
 def class_of(groups: Sequence[str], setting: Setting) -> str:
-    """How a word of these groups is marked."""
-    sides = [side for side, group in ((LEFT, setting.left), (RIGHT, setting.right)) if group in groups]
-    return " ".join(sides) or OTHER
+    """How a word of these groups is marked: by the color of its group, or of its own where it names several."""
+    return color_of(setting.groups.index(groups[0])) if len(groups) == 1 else "several"
+
+
+def color_of(place: int) -> str:
+    """The class of the group at this place; after the last color the first one comes again."""
+    return f"g{place % _COLORS + 1}"
 
 
 def marked(text: str, marks: Sequence[Mark], setting: Setting) -> Markup:
@@ -36,24 +42,20 @@ def marked(text: str, marks: Sequence[Mark], setting: Setting) -> Markup:
 
 
 def _mark(word: str, groups: Sequence[str], setting: Setting) -> Markup:
-    return element("mark", word, class_=class_of(groups, setting), title=" and ".join(groups))
+    return element("mark", word, class_=class_of(groups, setting), title=listed(groups))
 
 
 def counted(mentions: Mapping[str, int], setting: Setting) -> str:
     """How many words of each group, in words."""
-    told = [f"{n.count(mentions.get(group, 0))} {group}" for group in (setting.left, setting.right)]
-    return f"{told[0]}, {told[1]} words"
+    return ", ".join(f"{n.count(mentions.get(group, 0))} {group}" for group in setting.groups) + " words"
 
 
 def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str = "bar") -> Markup:
-    """Words of the one group to the left of the middle, of the other to the right; ``most`` words fill a side."""
-    left, right = (100 * mentions.get(group, 0) / max(most, 1) for group in (setting.left, setting.right))
+    """Words of two groups to both sides of the middle, of more or fewer one after the other; ``most`` is a full bar."""
     return tag(
         "svg",
         tag("rect", class_="track", x=0, y=4, width=200, height=4),
-        tag("rect", class_=f"fill-{LEFT}", x=100 - left, y=0, width=left, height=12),
-        tag("rect", class_=f"fill-{RIGHT}", x=100, y=0, width=right, height=12),
-        tag("rect", class_="middle", x=99.5, y=0, width=1, height=12),
+        *_fills(mentions, setting, most),
         viewBox="0 0 200 12",
         preserveAspectRatio="none",
         class_=kind,
@@ -62,23 +64,41 @@ def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str
     )
 
 
-def most_words(results: Sequence[ShownResult], setting: Setting) -> int:
-    """The most words of one side in a result, so that bars can be compared."""
-    return max((one.mentions.get(group, 0) for one in results for group in (setting.left, setting.right)), default=1)
+def _fills(mentions: Mapping[str, int], setting: Setting, most: int) -> list[Markup]:
+    two = len(setting.groups) == 2
+    wide = [(100 if two else 200) * mentions.get(group, 0) / max(most, 1) for group in setting.groups]
+    starts = [100 - wide[0], 100] if two else [sum(wide[:place]) for place in range(len(wide))]
+    drawn = [
+        tag("rect", class_=f"fill-{color_of(place)}", x=start, y=0, width=width, height=12)
+        for place, (start, width) in enumerate(zip(starts, wide, strict=True))
+    ]
+    return [*drawn, tag("rect", class_="middle", x=99.5, y=0, width=1, height=12)] if two else drawn
+
+
+def most_words(mentions: Iterable[Mapping[str, int]], setting: Setting) -> int:
+    """The words that fill a bar, so that bars can be compared: of two groups the most of one, else of all together."""
+    fills = max if len(setting.groups) == 2 else sum
+    return max((fills([one.get(group, 0) for group in setting.groups]) for one in mentions), default=1)
+
+
+def sides_named(setting: Setting) -> Markup:
+    """The names of two groups over the two sides of a bar; more are named by the legend."""
+    names = [tag("span", group, class_=f"side-{color_of(place)}") for place, group in enumerate(setting.groups)]
+    return tag("p", *names, class_="sides-named", aria_hidden="true") if len(names) == 2 else Markup()
 
 
 def legend(setting: Setting) -> Markup:
-    """How words are marked."""
-    words = [element("mark", group, class_=side) for side, group in ((LEFT, setting.left), (RIGHT, setting.right))]
+    """How words are marked, and what the sign of the lean says."""
+    words = [element("mark", group, class_=color_of(place)) for place, group in enumerate(setting.groups)]
+    every = join([join(words[:-1], ", "), " and ", words[-1]]) if len(words) > 1 else words[0]
     return tag(
         "p",
         "Marked: words that ",
         tag("code", setting.lexicon),
         " lists for ",
-        words[0],
-        " and ",
-        words[1],
-        ".",
+        every,
+        ". ",
+        setting.sign,
         class_="note",
     )
 

@@ -8,7 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from askew.app.explore.explorer import Explorer
+from askew.app.explore.answers import ORDERS
+from askew.app.explore.counting import listed
+from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
 from askew.app.explore.opening import Opening, demo_queries
 from askew.core.errors import DataError
 from askew.web import schemas as s
@@ -16,7 +18,7 @@ from askew.web.access import COOKIE, SECONDS
 from askew.web.api import Here
 from askew.web.guard import client_of
 from askew.web.markup import is_local
-from askew.web.pages import ask, compare, login, otherwise
+from askew.web.pages import ask, compare, login
 from askew.web.pages.shell import TYPES, Page, render, static_files
 from askew.web.problems import CODES, MESSAGES, Problem, too_many
 from askew.web.site import Site
@@ -42,7 +44,8 @@ def note_of(opened: Opening) -> str:
     if opened.explorer is None:
         return ""
     one = opened.explorer.setting
-    return f"Collection {one.collection}, {one.documents:,} documents, ranked by {one.ranker}."
+    words = f"Collection {one.collection}, {one.documents:,} documents, ranked by {one.ranker}."
+    return " ".join([words, f"Groups {listed(one.groups)}.", *opened.notes])
 
 
 @router.get("/static/{name}")
@@ -57,7 +60,7 @@ async def static(name: str) -> Response:
 
 @router.get("/")
 async def ask_page(
-    site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=100)] = 10, sort: s.ShortText = ""
+    site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: s.ShortText = ""
 ) -> Response:
     """Ask."""
     if not q.strip() and site.opened_now is None and site.settings.sources.is_demo:
@@ -68,7 +71,7 @@ async def ask_page(
     if explorer is None or not q.strip():
         known = [] if explorer is None else list(explorer.searched.known.texts.values())
         return html(ask.empty_page(examples_of(known), opened.reason, note))
-    order = sort if sort in otherwise.SORTS else ""
+    order = sort if sort in ORDERS else ""
     return await kept_html(site, ("ask", q, k, order), lambda: _asked(explorer, q, k, order, note))
 
 
@@ -85,11 +88,11 @@ def examples_of(known: Sequence[str]) -> list[str]:
 
 @router.get("/compare")
 async def compare_page(
-    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=100)] = 10
+    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
 ) -> Response:
-    """Two ways to ask."""
+    """A query and a reformulation."""
     if not q.strip() or not to.strip():
-        raise DataError("a comparison needs two queries: the first one and another way to ask it")
+        raise DataError("a comparison needs two queries: the original and a reformulation of it")
     explorer = await site.explorer()
     note = note_of(await site.opened())
     return await kept_html(

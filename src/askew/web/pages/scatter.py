@@ -10,29 +10,32 @@ from askew.publish.page.frame import UNDER, About, Plot, line, numeric_frame, nu
 from askew.publish.page.frame import mark as shape
 from askew.web.markup import Markup, element, tag
 
-# Shapes by their number among those of charts, and sizes. The colours of the two groups are kept for the groups.
-_KINDS = {"asked": (3, 7.0, "the query as asked"), "front": (2, 6.0, "not beaten"), "rest": (0, 5.0, "others")}
+# Shapes by their number among those of charts, and sizes. The colors of the groups are kept for the groups.
+_KINDS = {"asked": (3, 7.0, "original query"), "front": (2, 6.0, "Pareto-optimal"), "rest": (0, 5.0, "others")}
 _HEIGHT, _LEGEND = 250, 22.0
 Link = Callable[[Variant], str]
 Spots = Mapping[str, tuple[float, float]]
 
 
 def scatter(found: Alternatives, link: Link, label: str) -> Markup:
-    """The picture; its middle is where nothing leans. ``label`` names the upright side."""
+    """The picture; of a signed lean the middle is where nothing leans. ``label`` names the upright side."""
     every = (*found.candidates, found.original)
     spots = {one.variant_id: place for one in every if (place := _place(found, one)) is not None}
+    signed, groups = found.setting.signed, found.setting.groups
     widest = max((abs(x) for x, _ in spots.values()), default=1.0) or 1.0
-    across = axis(f"← {found.setting.left} · {found.lean} · {found.setting.right} →", [-widest, widest])
+    sides = f"← {groups[0]} · {found.lean} · {groups[-1]} →"
+    plain = f"{found.lean} ({found.better[found.lean]} is better)"
+    across = axis(sides, [-widest, widest]) if signed else axis(plain, [x for x, _ in spots.values()], zero=True)
     upright = axis(label, [y for _, y in spots.values()], zero=True, most=5)
     plot = numeric_plot(across, upright, _HEIGHT, _LEGEND)
     rest, front = ([one for one in found.candidates if one.front is wanted] for wanted in (False, True))
     drawn = [
-        line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False),
+        *([line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if signed else []),
         _points(plot, found, spots, "rest", rest, link),
         _points(plot, found, spots, "front", front, link),
         _points(plot, found, spots, "asked", [found.original], None),
     ]
-    about = About("candidates", "Other ways to ask, by how they retrieve and lean", _told(found))
+    about = About("candidates", "Reformulations by effectiveness and lean", _told(found))
     return picture(about, 460, plot.bottom + UNDER, _legend(), numeric_frame(plot, across, upright), *drawn)
 
 
@@ -72,6 +75,6 @@ def _legend() -> Markup:
 def _told(found: Alternatives) -> str:
     front = sum(one.front for one in found.candidates)
     return (
-        f"{len(found.candidates)} other ways to ask, {front} of them not beaten by another. Across: {found.lean}, "
-        f"zero leans to neither side. Up: {found.effectiveness}. The table holds the same values."
+        f"{len(found.candidates)} reformulations, {front} of them Pareto-optimal. Across: {found.lean}. "
+        f"Up: {found.effectiveness}. {found.setting.sign} The table holds the same values."
     )

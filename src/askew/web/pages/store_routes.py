@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request, Response, UploadFile
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
-from askew.app.explore.audit import Audit, audit
+from askew.app.explore.audit import MISSING_TEXT, Audit, audit
 from askew.app.explore.logs import read_log_report
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import as_parquet, as_tsv, datasets
@@ -77,7 +77,7 @@ async def selection(site: Here, ending: str, asked: Filter) -> Response:
 @router.get("/audit")
 async def audit_page(
     site: Here, run: Annotated[list[str] | None, Query(max_length=MOST_RUNS)] = None, qrels: s.ShortText = "",
-    measure: s.ShortText = "", missing: s.ShortText = "error",
+    measure: s.ShortText = "", missing: s.ShortText = MISSING_TEXT,
 ) -> Response:  # fmt: skip
     """Runs."""
     opened = await site.opened()
