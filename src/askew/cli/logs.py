@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from askew.app.logs.settings import LogSettings
 from askew.cli import options as o
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from askew.app.logs.analyse import LogReport
+    from askew.app.logs.report import LogReport
 
 _SITES_SHOWN = 4
+_DEFAULT = LogSettings()
 
 
 Logs = Annotated[
     list[Path] | None, typer.Argument(metavar="LOG", help="Files, or folders of files; gzip or not.")
 ]  # fmt: skip
-Form = Annotated[str, typer.Option("--format", help="Form of the log: aol, tripclick, trec-session, tsv or parquet.")]
+Form = Annotated[str, typer.Option("--format", help="Form of the log; see askew list log_formats.")]
 Columns = Annotated[
     str | None,
     typer.Option(help="Columns of a tsv or parquet log by other names: user=UID,time=TS,query=Q,entry=SOURCE."),
@@ -31,10 +34,13 @@ Topics = Annotated[
     str, typer.Option(help="auto, column, words, none, a .toml file of words, or the name of a classifier.")
 ]  # fmt: skip
 Vectors = Annotated[
-    Path | None, typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the genderedness of queries.")
+    Path | None,
+    typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the association of queries with the groups."),
+]
+DirectionName = Annotated[str, typer.Option(help="The direction between two groups: pca of all pairs, or one pair.")]
+Pairs = Annotated[
+    Path | None, typer.Option(help="Pairs of words for the direction, as TOML; needed where the groups are others.")
 ]  # fmt: skip
-DirectionName = Annotated[str, typer.Option(help="The gender direction: pca of ten pairs, or pair (she - he).")]
-Pairs = Annotated[Path | None, typer.Option(help="Other pairs of words for the direction, as TOML.")]
 PageLexicon = Annotated[
     str | None, typer.Option(help="Lexicon for the texts of result pages; the lexicon of the queries otherwise.")
 ]  # fmt: skip
@@ -43,47 +49,46 @@ MinEvents = Annotated[int, typer.Option(help="Show no site that was seen in fewe
 Review = Annotated[Path | None, typer.Option(help="Look for more group terms: a TSV to decide on, and to feed back.")]
 Out = Annotated[Path | None, typer.Option(help="A new folder for report.html and the tables.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores otherwise.")]
-Demo = Annotated[bool, typer.Option("--demo", help="Analyse a made-up log whose effects are known.")]
+Demo = Annotated[bool, typer.Option("--demo", help="Analyze a made-up log whose effects are known.")]
 
 
 def command(
-    logs: Logs = None, form: Form = "tsv", columns: Columns = None, lexicon: o.LexiconName = None, gap: Gap = 30.0,
-    topics: Topics = "auto", vectors: Vectors = None, direction: DirectionName = "pca", pairs: Pairs = None,
-    page_lexicon: PageLexicon = None, min_users: MinUsers = 5, min_events: MinEvents = 20, review: Review = None,
+    logs: Logs = None, form: Form = _DEFAULT.format, columns: Columns = None, groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None, gap: Gap = _DEFAULT.gap, topics: Topics = _DEFAULT.topics, vectors: Vectors = None,
+    direction: DirectionName = _DEFAULT.direction, pairs: Pairs = None, page_lexicon: PageLexicon = None,
+    min_users: MinUsers = _DEFAULT.min_users, min_events: MinEvents = _DEFAULT.min_events, review: Review = None,
     out: Out = None, threads: Threads = None, demo: Demo = False, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Analyse a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
+    """Analyze a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
 
     Ids are hashed under a key that is never stored, and what few users typed is never shown.
 
     Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
     """
-    from askew.app.logs.analyse import LogSettings, analyse_log
-    from askew.app.logs.writing import check_out, check_review, write_review, write_tables
+    from askew.app.logs.analyze import analyze_log
+    from askew.app.logs.demo import demo_report
+    from askew.app.logs.writing import check_out
     from askew.cli.render import Waiting, note, say_json
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
     check_out(out)
-    check_review(review)
     settings = LogSettings(
-        columns=read_columns(columns), lexicon=lexicon or "gsqr2023", gap_minutes=gap, topics=topics, vectors=vectors,
-        direction=direction, pairs=pairs, page_lexicon=page_lexicon, min_users=min_users, min_events=min_events,
-        review=review, threads=threads,
+        format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
+        topics=topics, vectors=vectors, direction=direction, pairs=pairs, page_lexicon=page_lexicon,
+        min_users=min_users, min_events=min_events, review=review, threads=threads,
     )  # fmt: skip
     with Waiting("reading the log") as progress:
         if demo:
-            from askew.app.logs.demo import demo_report
-
             report = demo_report(settings=settings, progress=progress)
         else:
-            report = analyse_log(list(logs or []), form, settings, progress)
+            report = analyze_log(logs, settings=settings, progress=progress)
     note(report.notes)
     note(_left_out(report))
     if out is not None:
-        write_tables(report, out)
+        report.report(out)
     if review is not None:
-        write_review(report, review)
+        report.review(review)
     if as_json:
         say_json(report.to_dict())
     else:
@@ -119,14 +124,10 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
     """Print the summary: what fits a screen of 80 columns."""
     from askew.cli.render import say
 
-    c = report.counts
-    say(
-        f"{c['rows_read']:,} rows, {sum(report.rejected.values()):,} left out; {c['users']:,} users, "
-        f"{c['sessions']:,} sessions, {c['searches']:,} searches"
-    )
-    say(f"lexicon {report.settings['lexicon']}; topics: {report.settings['topics']}")
+    for line in report.lead:
+        say(line)
     for printer in (
-        _frequency, _groups, _entries, _ranks, _kinds, _sites, _topics, _genderedness, _keyphrases, _planted,
+        _frequency, _groups, _entries, _ranks, _kinds, _sites, _topics, _association, _keyphrases, _planted,
     ):  # fmt: skip
         printer(report)
     for (what,), rows in report.tables["withheld"].group_by("what", maintain_order=True):
@@ -164,7 +165,7 @@ def _number(row: dict[str, Any], name: str, digits: int = 2, between: str = " ")
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specialising": "specialising, of pairs", "for_group": "for a group, of these"}
+    names = {"specializing": "specializing, of pairs", "for_group": "for a group, of these"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
@@ -185,7 +186,7 @@ def _groups(report: LogReport) -> None:
     labels = ["all", *report.groups]
     shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
     cells = ["" if name == "all" else _percent(shares[name], between="\n") for name in labels]
-    columns = [("share [95%]", cells), *_behaviour(report, [(name, "all") for name in labels])]
+    columns = [("share [95%]", cells), *_behavior(report, [(name, "all") for name in labels])]
     _table("reformulations for a group", "group", labels, columns)
     several = shares["several"]["hits"]
     if several:
@@ -198,11 +199,11 @@ def _entries(report: LogReport) -> None:
     rows = report.tables["entries"].filter(group="all").to_dicts()
     labels = [row["entry"] for row in rows]
     columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
-    columns += _behaviour(report, [("all", name) for name in labels])
+    columns += _behavior(report, [("all", name) for name in labels])
     _table("where the second query came from", "entry point", labels, columns)
 
 
-def _behaviour(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+def _behavior(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     """How many events, how soon, with how many more clicks, for some groups and entry points."""
     t = report.tables
     gaps = [_picked(t["gaps"], group=group, entry=entry) or {} for group, entry in keys]
@@ -282,8 +283,8 @@ def _short(row: dict[str, Any], name: str) -> str:
     return f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
 
 
-def _genderedness(report: LogReport) -> None:
-    table = report.tables.get("genderedness")
+def _association(report: LogReport) -> None:
+    table = report.tables.get("association")
     if table is None:
         return
     from askew.cli.render import p_value
@@ -296,8 +297,8 @@ def _genderedness(report: LogReport) -> None:
         ("p", [p_value(row["p"]) for row in shown]),
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
-    title = "genderedness of the query and share of the group added: overall, and topics with p < 0.05"
-    title += " (H0: no rank correlation)"
+    title = f"association of the query with {report.settings['first_group']} and share of it among what is added: "
+    title += "overall, and topics with p < 0.05 (H0: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 

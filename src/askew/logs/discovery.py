@@ -1,6 +1,6 @@
 """Which other phrases name a group? Those that people put where group terms stand (appendix A of the GSQR paper).
 
-Every specialising reformulation is a template and a keyphrase: "hairstyles" -> "hairstyles for women over 50" is
+Every specializing reformulation is a template and a keyphrase: "hairstyles" -> "hairstyles for women over 50" is
 "hairstyles for [KEYPHRASE]" with "women over 50". Prepositions at the ends of the added block stay in the template. A
 keyphrase scores
 

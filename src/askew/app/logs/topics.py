@@ -50,7 +50,7 @@ def topic_source(spec: str, has_column: bool) -> tuple[TopicsOf | None, str]:
         spec = COLUMN if has_column else WORDS
     if spec == COLUMN:
         if not has_column:
-            raise ConfigError("--topics column: the log has no column for the topic; name it with --columns topic=NAME")
+            raise ConfigError("topics='column': the log has no column for the topic; name it with columns=")
         return None, "the log's own column"
     if spec == WORDS:
         found = load_topics()
@@ -61,4 +61,4 @@ def topic_source(spec: str, has_column: bool) -> tuple[TopicsOf | None, str]:
     if spec in names("classifier"):
         return ClassifierTopics(make_classifier({"classifier": spec})), f"classifier {spec}"
     known = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
-    raise ConfigError(f"--topics {spec!r}: expected one of: {known}")
+    raise ConfigError(f"topics={spec!r}: expected one of: {known}")
