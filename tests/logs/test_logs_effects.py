@@ -269,6 +269,15 @@ def test_keyphrases_are_scored_by_the_templates_of_the_seeds(walked):
     }
 
 
+def test_scores_of_keyphrases_do_not_depend_on_the_order_of_the_counts():
+    rng = np.random.default_rng(1)
+    names = {name: [f"{name}{i}" for i in rng.integers(0, 40, 2000)] for name in ("template", "keyphrase")}
+    counts = pl.DataFrame(names | {"n": rng.integers(1, 9, 2000)}).unique(["template", "keyphrase"])
+    orders = [counts.sample(fraction=1.0, shuffle=True, seed=seed).lazy() for seed in range(9)]
+    found = [score_keyphrases(order, ["keyphrase1"]) for order in orders]
+    assert all(table.equals(found[0]) for table in found)
+
+
 def test_a_review_grows_the_lexicon_and_keeps_what_was_decided(tmp_path):
     path = tmp_path / "review.tsv"
     candidates = pl.DataFrame(

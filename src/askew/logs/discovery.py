@@ -28,6 +28,7 @@ COLUMNS = ("keyphrase", "score", "n", "users", "decision")
 # A cell that begins so would be a formula to a program for spreadsheets; after an apostrophe it is text.
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _REFUSED = frozenset({"no", "n", "-"})
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ def score_keyphrases(counts: pl.LazyFrame, seed: Iterable[str]) -> pl.DataFrame:
     )
     # Only templates of seeds are left, and each has its seeds in it.
     everything = of_seed.select(pl.col("seeded").sum()).collect().item() or 1
-    scored = scored.with_columns(score=pl.col("score") / everything, seed=pl.col("keyphrase").is_in(seeds))
+    # Parts are summed in any order: beyond twelve digits sums differ.
+    score = (pl.col("score") / everything).round_sig_figs(_DIGITS)
+    scored = scored.with_columns(score=score, seed=pl.col("keyphrase").is_in(seeds))
     return scored.sort("score", "keyphrase", descending=[True, False])
 
 

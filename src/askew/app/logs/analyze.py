@@ -51,7 +51,8 @@ def analyze_log(
     privacy = Privacy(asked.min_users, speculation_groups() <= set(lexicon.groups))
     sources = log_sources(log, asked.format, asked.columns)
     has_topic = "topic" in sources[0].open(None).columns
-    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic)
+    others = None if chosen == Groups.of(LogSettings().groups) else chosen
+    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic, others)
     vectors = _vectors(asked, lexicon)
     vocabulary = build_vocabulary(lexicon)
     how = Walk(vocabulary, round(asked.gap * 60_000), source, asked.review is not None, asked.topics != NONE)
