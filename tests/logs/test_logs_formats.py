@@ -41,7 +41,7 @@ def test_every_format_that_comes_with_askew_keeps_the_contract(files, name):
 
 
 def test_the_registry_knows_all_formats_and_what_they_read():
-    assert registry.names("log_format") == ["aol", "parquet", "trec-session", "tripclick", "tsv"]
+    assert {"aol", "parquet", "trec-session", "tripclick", "tsv"} <= set(registry.names("log_format"))
     for name in registry.names("log_format"):
         assert registry.load("log_format", name).name == name
         assert registry.about("log_format", name) != "no description"

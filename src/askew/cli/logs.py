@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +14,6 @@ from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from askew.app.logs.report import LogReport
 
 _SITES_SHOWN = 4
@@ -126,10 +125,9 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
 
     for line in report.lead:
         say(line)
-    for printer in (
-        _frequency, _groups, _entries, _ranks, _kinds, _sites, _topics, _association, _keyphrases, _planted,
-    ):  # fmt: skip
-        printer(report)
+    for name, printer in _PRINTERS.items():
+        if name in report.tables and report.tables[name].height:
+            printer(report)
     for (what,), rows in report.tables["withheld"].group_by("what", maintain_order=True):
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
@@ -146,21 +144,32 @@ def _table(title: str, first: str, labels: list[str], columns: list[tuple[str, l
     print_tables(title, first, labels, columns)
 
 
+def _ends(row: dict[str, Any], name: str) -> tuple[float | None, float | None]:
+    """The interval of a value; its ends are called low and high, or by the name of the value."""
+    return row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
+
+
 def _percent(row: dict[str, Any], name: str = "share", between: str = " ") -> str:
-    """A share with its interval, in percent; the ends are called low and high, or by the name of the share."""
-    low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
+    """A share with its interval, in percent."""
     if row[name] is None:
         return "-"
+    low, high = _ends(row, name)
     ends = "" if low is None or high is None else f"{between}[{100 * low:.1f}, {100 * high:.1f}]"
     return f"{100 * row[name]:.1f}%{ends}"
 
 
 def _number(row: dict[str, Any], name: str, digits: int = 2, between: str = " ") -> str:
-    low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
     if row[name] is None:
         return "-"
+    low, high = _ends(row, name)
     ends = "" if low is None or high is None else f"{between}[{low:.{digits}f}, {high:.{digits}f}]"
     return f"{row[name]:.{digits}f}{ends}"
+
+
+def _short(row: dict[str, Any], name: str) -> str:
+    """A share and its interval in few letters: there are many in a table of topics."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return "-" if row[name] is None else f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
 
 
 def _frequency(report: LogReport) -> None:
@@ -173,14 +182,7 @@ def _frequency(report: LogReport) -> None:
     _table("reformulations", "reformulation", [names[row["what"]] for row in rows], cells)
 
 
-def _picked(table: pl.DataFrame | None, **where: str) -> dict[str, Any] | None:
-    found = [] if table is None else table.filter(**where).to_dicts()
-    return found[0] if found else None
-
-
 def _groups(report: LogReport) -> None:
-    if "groups" not in report.tables:
-        return
     from askew.cli.render import say
 
     labels = ["all", *report.groups]
@@ -194,8 +196,6 @@ def _groups(report: LogReport) -> None:
 
 
 def _entries(report: LogReport) -> None:
-    if "entries" not in report.tables:
-        return
     rows = report.tables["entries"].filter(group="all").to_dicts()
     labels = [row["entry"] for row in rows]
     columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
@@ -205,34 +205,34 @@ def _entries(report: LogReport) -> None:
 
 def _behavior(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     """How many events, how soon, with how many more clicks, for some groups and entry points."""
-    t = report.tables
-    gaps = [_picked(t["gaps"], group=group, entry=entry) or {} for group, entry in keys]
+
+    def picked(name: str) -> list[dict[str, Any]]:
+        return [report.tables[name].filter(group=group, entry=entry).row(0, named=True) for group, entry in keys]
+
+    gaps = picked("gaps")
     columns = [
         ("n", [f"{row['n']:,}" for row in gaps]),
         ("median gap, s", [_number(row, "median", 1, "\n") for row in gaps]),
     ]
-    if "clicks" in t:
-        rows = [_picked(t["clicks"], group=group, entry=entry) or {} for group, entry in keys]
-        columns.append(("clicks, ratio", [_number(row, "ratio", 2, "\n") for row in rows]))
+    if "clicks" in report.tables:
+        columns.append(("clicks, ratio", [_number(row, "ratio", 2, "\n") for row in picked("clicks")]))
     return columns
 
 
-def _ranks(report: LogReport) -> None:
-    if "ranks" not in report.tables:
-        return
-    rows = report.tables["ranks"].filter(group="all").to_dicts()
+def _shares(report: LogReport, name: str, column: str, title: str, first: str) -> None:
+    rows = report.tables[name].filter(group="all").to_dicts()
     columns = [("n", [f"{row['hits']:,}" for row in rows]), ("share [95%]", [_percent(row) for row in rows])]
-    _table("on the first page, the result clicked on the second was", "rank", [row["change"] for row in rows], columns)
+    _table(title, first, [row[column] for row in rows], columns)
+
+
+def _ranks(report: LogReport) -> None:
+    _shares(report, "ranks", "change", "on the first page, the result clicked on the second was", "rank")
 
 
 def _kinds(report: LogReport) -> None:
-    if "kinds" not in report.tables:
-        return
     from askew.cli.render import say
 
-    rows = report.tables["kinds"].filter(group="all").to_dicts()
-    columns = [("n", [f"{row['hits']:,}" for row in rows]), ("share [95%]", [_percent(row) for row in rows])]
-    _table("by what the first page says of the added group", "kind", [row["kind"] for row in rows], columns)
+    _shares(report, "kinds", "kind", "by what the first page says of the added group", "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
         say(f"share of the added group where both pages name one, n={lean['n']:,}:")
@@ -240,10 +240,7 @@ def _kinds(report: LogReport) -> None:
 
 
 def _sites(report: LogReport) -> None:
-    table = report.tables.get("sites")
-    if table is None or not table.height:
-        return
-    rows = table.drop_nulls("ratio").to_dicts()
+    rows = report.tables["sites"].drop_nulls("ratio").to_dicts()
     shown = rows if len(rows) <= 2 * _SITES_SHOWN else [*rows[:_SITES_SHOWN], *rows[-_SITES_SHOWN:]]
     columns = [
         ("n", [f"{row['n']:,}" for row in shown]),
@@ -253,11 +250,9 @@ def _sites(report: LogReport) -> None:
 
 
 def _topics(report: LogReport) -> None:
-    table = report.tables.get("topics")
-    if table is None:
-        return
     from askew.cli.render import p_value, say
 
+    table = report.tables["topics"]
     rows = table.to_dicts()
     columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
     if "recommended" in table.columns:
@@ -268,28 +263,16 @@ def _topics(report: LogReport) -> None:
     _table(
         "topics of the original query; rate 1 is the log's average", "topic", [row["topic"] for row in rows], columns
     )
-    for row in report.tables["topic_correlations"].to_dicts():
-        if row["one"] == "rate" and row["two"] == "recommended" and row["rho"] is not None:
-            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-            say(f"Spearman of rate and % recommended: {told}")
-            say("  null hypothesis of p: no rank correlation")
-
-
-def _short(row: dict[str, Any], name: str) -> str:
-    """A share and its interval in few letters: there are many in a table of topics."""
-    if row[name] is None:
-        return "-"
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
+    for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
+        told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
+        say(f"Spearman of rate and % recommended: {told}")
+        say("  null hypothesis of p: no rank correlation")
 
 
 def _association(report: LogReport) -> None:
-    table = report.tables.get("association")
-    if table is None:
-        return
     from askew.cli.render import p_value
 
-    rows = table.to_dicts()
+    rows = report.tables["association"].to_dicts()
     shown = [rows[0], *(row for row in rows[1:] if row["p"] is not None and row["p"] < 0.05)]
     columns = [
         ("queries", [f"{row['n']:,}" for row in shown]),
@@ -303,19 +286,21 @@ def _association(report: LogReport) -> None:
 
 
 def _keyphrases(report: LogReport) -> None:
-    table = report.tables.get("keyphrases")
-    rows = [] if table is None else table.filter(~table["seed"]).head(12).to_dicts()
-    if not rows:
-        return
-    columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
-    _table("keyphrases where group terms stand", "keyphrase", [row["keyphrase"] for row in rows], columns)
+    rows = report.tables["keyphrases"].filter(seed=False).head(12).to_dicts()
+    if rows:
+        columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
+        _table("keyphrases where group terms stand", "keyphrase", [row["keyphrase"] for row in rows], columns)
 
 
 def _planted(report: LogReport) -> None:
-    table = report.tables.get("planted")
-    if table is None:
-        return
     from askew.cli.render import say
 
+    table = report.tables["planted"]
     say("")
     say(f"planted effects within their 95% intervals: {table['within'].sum()} of {table.height}")
+
+
+_PRINTERS: dict[str, Callable[[LogReport], None]] = {
+    "frequency": _frequency, "groups": _groups, "entries": _entries, "ranks": _ranks, "kinds": _kinds, "sites": _sites,
+    "topics": _topics, "association": _association, "keyphrases": _keyphrases, "planted": _planted,
+}  # fmt: skip
