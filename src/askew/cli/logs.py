@@ -38,8 +38,9 @@ Vectors = Annotated[
 ]
 DirectionName = Annotated[str, typer.Option(help="The direction between two groups: pca of all pairs, or one pair.")]
 Pairs = Annotated[
-    Path | None, typer.Option(help="Pairs of words for the direction, as TOML; needed where the groups are others.")
-]  # fmt: skip
+    Path | None,
+    typer.Option(help="Pairs of words for the direction, as TOML; needed unless the groups are female and male."),
+]
 PageLexicon = Annotated[
     str | None, typer.Option(help="Lexicon for the texts of result pages; the lexicon of the queries otherwise.")
 ]  # fmt: skip
