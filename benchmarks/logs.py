@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.app.logs.reading import read_log
+from askew.app.logs.sources import log_sources
 from askew.core.lexicon import load_lexicon
 from askew.logs.columns import bytes_of, canonical_column
 from askew.logs.definition import LogVocabulary, build_vocabulary, read_block, terms
@@ -37,9 +38,9 @@ GAP = 30 * 60
 CHILD = """
 import re, resource, sys, time
 from pathlib import Path
-from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyze import LogSettings, analyze_log
 wall = time.perf_counter()
-report = analyse_log([Path(sys.argv[1])], sys.argv[2], LogSettings(threads=2))
+report = analyze_log(sys.argv[1], format=sys.argv[2], settings=LogSettings(threads=2))
 used = resource.getrusage(resource.RUSAGE_SELF)
 peak = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
 print(time.perf_counter() - wall, used.ru_utime + used.ru_stime, peak, report.counts["rows_read"])
@@ -54,7 +55,7 @@ def added(old: tuple[str, ...], new: tuple[str, ...], vocabulary: LogVocabulary)
     found = "other"
     for place in range(len(old) + 1):
         if new[:place] == old[:place] and new[place + more :] == old[place:]:
-            found = "specialising"
+            found = "specializing"
             if any(read_block(new[place : place + more], vocabulary) or ()):
                 return "for_group"
     return found
@@ -114,14 +115,14 @@ def columns_of(read: list[tuple[str, float, str]]) -> pa.Table:
 
 def compare(path: Path, rows: int) -> None:
     vocabulary = build_vocabulary(load_lexicon("gsqr2023"))
-    how = Walk(vocabulary)
+    how = Walk(vocabulary, 1000 * GAP)
     table = how.table
     read = list(lines_of(path))
     arrow = columns_of(read)
     plain, ours = loop(iter(read), vocabulary), walk(arrow, how, table).counts
     if (plain["for_group"], plain["sessions"]) != (ours["for_group"], ours["sessions"]):
         raise SystemExit(f"the two do not agree: {plain} and {ours}")
-    found = f"{ours['pairs']:,} pairs, {ours['specialising']:,} specialising, {ours['for_group']:,} for a group"
+    found = f"{ours['pairs']:,} pairs, {ours['specializing']:,} specializing, {ours['for_group']:,} for a group"
     print(f"{rows:,} rows: {found}")
     cut = [terms(row[2]) for row in read]
     pairs = list(zip(cut[::2], cut[1::2], strict=True))
@@ -135,7 +136,7 @@ def compare(path: Path, rows: int) -> None:
     ratio("rows", rows, best(lambda: loop(iter(read), vocabulary), 2), best(lambda: walk(arrow, how, table)))
     peer = best(lambda: loop(lines_of(path), vocabulary), 2)
     for threads in (1, 2):
-        ours_too = best(lambda t=threads: read_log([path], "aol", how, threads=t))
+        ours_too = best(lambda t=threads: read_log(log_sources(path, "aol"), how, threads=t))
         ratio(f"file, {threads} thread(s)", rows, peer, ours_too)
 
 

@@ -14,6 +14,9 @@ from askew.core.version import __version__
 if TYPE_CHECKING:
     from askew.app.bench.bench import BenchReport, BenchSettings, bench
     from askew.app.build.facade import Pairs, build
+    from askew.app.logs.analyze import analyze_log
+    from askew.app.logs.report import LogReport
+    from askew.app.logs.settings import LogSettings
     from askew.app.measure.check import CheckReport, check
     from askew.app.measure.compare import CompareReport, compare
     from askew.app.measure.measure import MeasureReport, measure
@@ -68,6 +71,9 @@ _PLACES = {
     ),
     "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench"),
     "askew.app.build.facade": ("Pairs", "build"),
+    "askew.app.logs.analyze": ("analyze_log",),
+    "askew.app.logs.report": ("LogReport",),
+    "askew.app.logs.settings": ("LogSettings",),
     "askew.app.measure.check": ("CheckReport", "check"),
     "askew.app.measure.compare": ("CompareReport", "compare"),
     "askew.app.measure.measure": ("MeasureReport", "measure"),
@@ -99,6 +105,8 @@ __all__ = [
     "Judged",
     "Lexicon",
     "LexiconShare",
+    "LogReport",
+    "LogSettings",
     "Measure",
     "MeasureReport",
     "MissingExtra",
@@ -116,6 +124,7 @@ __all__ = [
     "Success",
     "UnknownName",
     "__version__",
+    "analyze_log",
     "bench",
     "build",
     "check",

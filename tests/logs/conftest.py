@@ -6,7 +6,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyze import analyze_log
+from askew.app.logs.settings import LogSettings
 from askew.core.lexicon import load_lexicon
 from askew.logs.columns import canonical_column
 from askew.logs.definition import build_vocabulary
@@ -41,19 +42,20 @@ def walked():
                 **how.pop("columns", {}),
             }
         )
-        how = Walk(vocabulary, **how)
+        how = Walk(vocabulary, **{"gap": 30 * 60_000, **how})
         return walk(table, how, how.table)
 
     return go
 
 
 @pytest.fixture
-def analysed(tmp_path):
-    """Writes a log as Parquet and analyses it."""
+def analyzed(tmp_path):
+    """Writes a log as Parquet and analyzes it."""
 
     def go(rows, **settings):
         path = tmp_path / "log.parquet"
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
-        return analyse_log([path], "parquet", LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
+        chosen = LogSettings(**{"min_users": 1, "min_events": 1, **settings})
+        return analyze_log(path, format="parquet", settings=chosen)
 
     return go

@@ -52,7 +52,7 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     out, err = askew_logs(small, "--format", "parquet")
     assert max(map(len, out.splitlines())) <= 80
     for words in (
-        "4,000 rows, 0 left out", "specialising, of pairs", "recommended", "absent", "seeks-specific",
+        "4,000 rows, 0 left out", "specializing, of pairs", "recommended", "absent", "seeks-specific",
         "exposure after/before", "shopping and fashion", "Spearman of rate and % recommended",
     ):  # fmt: skip
         assert words in out
@@ -168,7 +168,7 @@ def test_a_log_whose_rows_are_all_left_out_is_told_with_reasons_and_an_example(a
         askew_logs("log.tsv", "--format", "aol", "--out", "report")
     assert str(found.value) == (
         "log log.tsv: expected rows of a log, found none; left out: 2 unparseable time, 1 wrong number of columns "
-        "(for example log.tsv:2: time 'aaaaa'); look at --format and --columns"
+        "(for example log.tsv:2: time 'aaaaa'); look at format= and columns="
     )
     assert found.value.exit_code == 3 and not (tmp_path / "report").exists()
 
@@ -207,18 +207,18 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
         (["absent.tsv"], "no such file"),
         (["--demo", "--columns", "user"], "expected PART=COLUMN"),
         (["--demo", "--columns", "user=a,user=b"], "named twice"),
-        (["--demo", "--gap", "0"], "--gap"),
-        (["--demo", "--min-users", "0"], "--min-users"),
-        (["--demo", "--min-events", "0"], "--min-events"),
+        (["--demo", "--gap", "0"], "gap=: expected"),
+        (["--demo", "--min-users", "0"], "min_users=: expected"),
+        (["--demo", "--min-events", "0"], "min_events=: expected"),
         (["--demo", "--lexicon", "nobody"], "unknown lexicon"),
         (["--demo", "--topics", "none", "--page-lexicon", "nobody"], "unknown lexicon"),
-        (["--demo", "--vectors", "absent.npy"], "--demo: the made-up log has its own vectors"),
-        (["--demo", "--columns", "user=a"], "--demo: the made-up log has its own"),
-        (["--demo", "--lexicon", PLACES], "--demo: the made-up log adds terms for female and male"),
-        (["--demo", "--threads", "0"], "--threads: expected a number from 1 on, found 0"),
-        (["--demo", "--threads", "-1"], "--threads: expected a number from 1 on, found -1"),
+        (["--demo", "--vectors", "absent.npy"], "demo=: the made-up log has its own vectors; leave vectors= out"),
+        (["--demo", "--columns", "user=a"], "demo=: the made-up log has its own"),
+        (["--demo", "--lexicon", PLACES], "demo=: the made-up log adds terms for female and male"),
+        (["--demo", "--threads", "0"], "threads=: expected a number from 1 on, found 0"),
+        (["--demo", "--threads", "-1"], "threads=: expected a number from 1 on, found -1"),
         (["--demo", "--out", f"{PLACES}/report"], f"expected a folder {PLACES}, found a file"),
-        (["--demo", "--review", "nowhere/terms.tsv"], "--review nowhere/terms.tsv: there is no folder nowhere"),
+        (["--demo", "--review", "nowhere/terms.tsv"], "review=: there is no folder nowhere for nowhere/terms.tsv"),
     ],
 )
 def test_mistakes_are_one_line(askew_logs, words, message):

@@ -1,4 +1,4 @@
-"""What a specialising reformulation is: tables of pairs, laws, and the compiled loops against the plain words."""
+"""What a specializing reformulation is: tables of pairs, laws, and the compiled loops against the plain words."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from askew.logs.definition import (
     group_name,
     published_prepositions,
     read_block,
-    specialisation,
+    specialization,
     terms,
 )
 
@@ -39,7 +39,7 @@ FOR_A_GROUP = [
     ("靴", "靴 women", "women", FEMALE),
 ]
 
-# Specialising, and for no group.
+# Specializing, and for no group.
 FOR_NONE = [
     ("durable shoes", "durable shoes for hiking", "for hiking"),
     ("shoes", "shoes for", "for"),
@@ -51,7 +51,7 @@ FOR_NONE = [
     ("shoes", "men and women shoes", "men and women"),
 ]
 
-# Not specialising.
+# Not specializing.
 NOT_AT_ALL = [
     ("shoes for men", "shoes"),
     ("shoes", "shoes"),
@@ -70,7 +70,7 @@ NOT_AT_ALL = [
 
 @pytest.mark.parametrize(("first", "second", "block", "mask"), FOR_A_GROUP)
 def test_pairs_that_add_a_group_are_found(first, second, block, mask, vocabulary, walked):
-    found = specialisation(first, second, vocabulary)
+    found = specialization(first, second, vocabulary)
     assert found is not None
     assert (" ".join(found.block), found.mask) == (block, mask)
     events = walked([(1, 0, first), (1, 9, second)], vocabulary).events.to_pylist()
@@ -78,19 +78,19 @@ def test_pairs_that_add_a_group_are_found(first, second, block, mask, vocabulary
 
 
 @pytest.mark.parametrize(("first", "second", "block"), FOR_NONE)
-def test_pairs_that_add_something_else_are_specialising_and_for_no_group(first, second, block, vocabulary, walked):
-    found = specialisation(first, second, vocabulary)
+def test_pairs_that_add_something_else_are_specializing_and_for_no_group(first, second, block, vocabulary, walked):
+    found = specialization(first, second, vocabulary)
     assert found is not None
     assert (" ".join(found.block), found.mask) == (block, 0)
     counts = walked([(1, 0, first), (1, 9, second)], vocabulary).counts
-    assert (counts["specialising"], counts["for_group"]) == (1, 0)
+    assert (counts["specializing"], counts["for_group"]) == (1, 0)
 
 
 @pytest.mark.parametrize(("first", "second"), NOT_AT_ALL)
-def test_pairs_that_reorder_replace_or_take_away_are_not_specialising(first, second, vocabulary, walked):
-    assert specialisation(first, second, vocabulary) is None
+def test_pairs_that_reorder_replace_or_take_away_are_not_specializing(first, second, vocabulary, walked):
+    assert specialization(first, second, vocabulary) is None
     if terms(first) and terms(second):
-        assert walked([(1, 0, first), (1, 9, second)], vocabulary).counts["specialising"] == 0
+        assert walked([(1, 0, first), (1, 9, second)], vocabulary).counts["specializing"] == 0
 
 
 def test_the_lexicon_has_the_18_terms_and_16_prepositions_of_the_paper(vocabulary):
@@ -122,11 +122,11 @@ def test_terms_of_several_words_and_prefixes_are_read_in_any_lexicon(walked):
         ("over 50", "over 50 over 50"): 1,
     }
     for (first, second), mask in pairs.items():
-        found = specialisation(first, second, vocabulary)
+        found = specialization(first, second, vocabulary)
         assert found is not None
         assert found.mask == mask
         counts = walked([(1, 0, first), (1, 9, second)], vocabulary).counts
-        assert (counts["specialising"], counts["for_group"]) == (1, int(mask > 0))
+        assert (counts["specializing"], counts["for_group"]) == (1, int(mask > 0))
 
 
 def test_the_longest_term_is_read_first_but_never_at_the_cost_of_the_rest():
@@ -139,9 +139,9 @@ def test_the_longest_term_is_read_first_but_never_at_the_cost_of_the_rest():
 def test_a_block_of_many_repeated_terms_is_read_at_once(walked):
     vocabulary = build_vocabulary(Lexicon("x", {"g": ("a", "a a")}), ())
     second = "q " + "a " * 60
-    assert specialisation("q", second, vocabulary).mask == 1
-    assert specialisation("q", second + "x", vocabulary).mask == 0
-    assert specialisation("q", "q " + "a " * 70, vocabulary).mask == 0
+    assert specialization("q", second, vocabulary).mask == 1
+    assert specialization("q", second + "x", vocabulary).mask == 0
+    assert specialization("q", "q " + "a " * 70, vocabulary).mask == 0
     assert walked([(1, 0, "q"), (1, 1, "q " + "a " * 70)], vocabulary).counts["for_group"] == 0
 
 
@@ -164,20 +164,20 @@ def test_a_block_put_anywhere_into_a_query_is_found(first, added, place):
     vocabulary = build_vocabulary(load_lexicon("gsqr2023"))
     place = min(place, len(first))
     second = [*first[:place], *added, *first[place:]]
-    found = specialisation(" ".join(first), " ".join(second), vocabulary)
+    found = specialization(" ".join(first), " ".join(second), vocabulary)
     assert found is not None
     assert found.mask > 0
     assert sorted([*found.block, *first]) == sorted(second)
 
 
 @given(st.lists(word, min_size=2, max_size=6, unique=True), block, st.randoms())
-def test_a_query_whose_terms_change_places_is_not_specialised(first, added, random):
+def test_a_query_whose_terms_change_places_is_not_specialized(first, added, random):
     vocabulary = build_vocabulary(load_lexicon("gsqr2023"))
     shuffled = first.copy()
     random.shuffle(shuffled)
     fresh = [term for term in added if term not in first]
     if shuffled != first and fresh == added:
-        assert specialisation(" ".join(first), " ".join([*shuffled, *added]), vocabulary) is None
+        assert specialization(" ".join(first), " ".join([*shuffled, *added]), vocabulary) is None
 
 
 @given(st.lists(st.tuples(query, query), min_size=1, max_size=30))
@@ -215,11 +215,11 @@ def compare(pairs):
             "line": pa.array(np.arange(2 * len(pairs))),
         }
     )
-    how = Walk(vocabulary)
+    how = Walk(vocabulary, 30 * 60_000)
     found = walk(rows, how, how.table)
-    plain = [specialisation(a, b, vocabulary) for a, b in pairs if canonical(a) != canonical(b)]
+    plain = [specialization(a, b, vocabulary) for a, b in pairs if canonical(a) != canonical(b)]
     plain = [one for one in plain if one is not None]
-    assert found.counts["specialising"] == len(plain)
+    assert found.counts["specializing"] == len(plain)
     events = found.events.to_pylist()
     assert [(e["block"], e["mask"], e["terms"]) for e in events] == [
         (" ".join(one.block), one.mask, one.group_terms) for one in plain if one.mask

@@ -1,4 +1,4 @@
-"""Clicks, ranks, exposure, pages, topics, genderedness and discovery, on logs small enough to count by hand."""
+"""Clicks, ranks, exposure, pages, topics, association and discovery, on logs small enough to count by hand."""
 
 import math
 
@@ -9,10 +9,10 @@ import pytest
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon
+from askew.logs.association import Association, WordPairs, funnel_table, load_pairs, query_table
 from askew.logs.definition import build_vocabulary
 from askew.logs.discovery import Decision, grown, part_counts, read_review, review_rows, review_text, score_keyphrases
 from askew.logs.effect import move_table
-from askew.logs.genderedness import Genderedness, WordPairs, funnel_table, load_pairs, query_table
 from askew.logs.pages import kinds_of
 from askew.logs.pairs import split_keyphrases
 from askew.logs.topics import SeedWords, load_topics
@@ -35,9 +35,9 @@ def found(table, value, **where):
     return table.filter(**where)[value][0]
 
 
-def test_the_clicked_result_was_absent_lower_same_or_higher(analysed):
+def test_the_clicked_result_was_absent_lower_same_or_higher(analyzed):
     pages = [[A, B, C], [C, B, D]]
-    report = analysed(
+    report = analyzed(
         columns(
             event("u1", "boots men", results=pages, click_doc=[[], [D]], click_rank=[[], [3]]),
             event("u2", "boots men", results=pages, click_doc=[[], [C]], click_rank=[[], [1]]),
@@ -55,9 +55,9 @@ def test_the_clicked_result_was_absent_lower_same_or_higher(analysed):
     assert report.tables["moves"].rows() == [(0, 3, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (3, 1, 1)]
 
 
-def test_a_click_without_a_document_is_the_result_at_its_rank_and_the_other_way_round(analysed):
-    by_rank = analysed(columns(event("u", "boots men", results=[[A, B], [B, A]], click_rank=[[], [1]])))
-    by_doc = analysed(columns(event("u", "boots men", results=[[A, B], [B, A]], click_doc=[[], [B]])))
+def test_a_click_without_a_document_is_the_result_at_its_rank_and_the_other_way_round(analyzed):
+    by_rank = analyzed(columns(event("u", "boots men", results=[[A, B], [B, A]], click_rank=[[], [1]])))
+    by_doc = analyzed(columns(event("u", "boots men", results=[[A, B], [B, A]], click_doc=[[], [B]])))
     for report in (by_rank, by_doc):
         assert found(report.tables["ranks"], "hits", group="all", change="lower") == 1
 
@@ -67,7 +67,7 @@ def test_moves_below_the_depth_count_as_absent_before_and_are_left_out_after():
     assert move_table(pl.DataFrame(rows)).rows() == [(0, 3, 1)]
 
 
-def test_click_through_counts_pages_with_a_click(analysed):
+def test_click_through_counts_pages_with_a_click(analyzed):
     clicks = [[[], [1]], [[2], [1, 2]], [[], []], [[], [1]]]
     entries = ["edited", "recommended", "edited", "recommended"]
     rows = columns(
@@ -76,19 +76,19 @@ def test_click_through_counts_pages_with_a_click(analysed):
             for i, click in enumerate(clicks)
         )
     )
-    table = analysed(rows).tables["clicks"]
+    table = analyzed(rows).tables["clicks"]
     assert table.filter(group="all", entry="all").select("n", "before", "after", "ratio").row(0) == (4, 0.25, 0.75, 3.0)
     assert found(table, "ratio", group="all", entry="recommended") == 2.0
     assert found(table, "n", group="female", entry="edited") == 1
 
 
-def test_exposure_is_the_share_of_discounted_ranks(analysed):
+def test_exposure_is_the_share_of_discounted_ranks(analyzed):
     rows = columns(
         event("u1", "boots men", results=[[A, B], [B, C]]),
         event("u2", "boots men", results=[[A, "ftp://user@A.EXAMPLE:21/x", "no site"], [B, B]]),
         event("u3", "boots men", results=[[A], None]),
     )
-    sites = analysed(rows).tables["sites"]
+    sites = analyzed(rows).tables["sites"]
     second = 1 / math.log2(3)
     before = {"a": 2 + second, "b": second}
     after = {"b": 2 + second, "c": second}
@@ -103,13 +103,13 @@ def test_exposure_is_the_share_of_discounted_ranks(analysed):
     assert found(sites, "ratio", site="c.example") is None
 
 
-def test_sites_that_few_saw_are_left_out(analysed):
+def test_sites_that_few_saw_are_left_out(analyzed):
     rows = columns(*(event(f"u{i}", "boots men", results=[[A, B][: 1 + i % 2], [A]]) for i in range(4)))
-    assert analysed(rows, min_events=3).tables["sites"]["site"].to_list() == ["a.example"]
-    assert analysed(rows, min_users=5).tables["sites"].height == 0
+    assert analyzed(rows, min_events=3).tables["sites"]["site"].to_list() == ["a.example"]
+    assert analyzed(rows, min_users=5).tables["sites"].height == 0
 
 
-def test_kinds_follow_from_what_the_first_page_says(analysed):
+def test_kinds_follow_from_what_the_first_page_says(analyzed):
     pages = {
         "seeks-specific": "boots and more",
         "corrects": "men men men women",
@@ -120,7 +120,7 @@ def test_kinds_follow_from_what_the_first_page_says(analysed):
         *(event(kind, "boots women", texts=[[text], ["women", "shoes"]]) for kind, text in pages.items()),
         event("unknown", "boots women", texts=[[], ["women"]]),
     )
-    report = analysed(rows)
+    report = analyzed(rows)
     kinds = report.tables["kinds"].filter(group="all")
     assert dict(kinds.select("kind", "hits").iter_rows()) == dict.fromkeys(pages, 1)
     assert kinds["n"].to_list() == [4] * 4
@@ -134,22 +134,22 @@ def test_the_even_part_of_several_groups_is_one_of_them():
     assert kinds_of(shares, 4, margin=0.2).tolist() == [0, 1, 2, 2, 3]
 
 
-def test_pages_may_be_read_with_a_broader_lexicon(analysed):
+def test_pages_may_be_read_with_a_broader_lexicon(analyzed):
     rows = columns(event("u", "boots women", texts=[["mother and son and father"], ["wife"]]))
-    assert found(analysed(rows).tables["kinds"], "hits", group="all", kind="seeks-specific") == 1
-    assert found(analysed(rows, page_lexicon="gender").tables["kinds"], "hits", group="all", kind="corrects") == 1
+    assert found(analyzed(rows).tables["kinds"], "hits", group="all", kind="seeks-specific") == 1
+    assert found(analyzed(rows, page_lexicon="gender").tables["kinds"], "hits", group="all", kind="corrects") == 1
     with pytest.raises(ConfigError, match="has no group 'female'"):
-        analysed(rows, page_lexicon=Lexicon("x", {"other": ("a",)}))
+        analyzed(rows, page_lexicon=Lexicon("x", {"other": ("a",)}))
 
 
-def test_topics_are_rated_against_the_log(analysed):
+def test_topics_are_rated_against_the_log(analyzed):
     rows = columns(
         event("u1", "boots men", topic=["shop", "shop"], entry=["", "recommended"]),
         event("u2", "boots women", topic=["shop", "shop"], entry=["", "edited"]),
         event("u3", "golf", topic=["sport", "sport"]),
         event("u4", "men boots", topic=["sport", "sport"], entry=["", "edited"]),
     )
-    table = analysed(rows, topics="column").tables["topics"]
+    table = analyzed(rows, topics="column").tables["topics"]
     shop = table.filter(topic="shop").row(0, named=True)
     # Two of three events and four of eight searches.
     assert (shop["searches"], shop["n"], shop["rate"]) == (4, 2, pytest.approx(4 / 3))
@@ -164,21 +164,21 @@ def test_words_point_to_topics_and_none_to_other():
     assert load_topics().topics(pa.array(["men hiking boots", "zzz"])).to_pylist() == ["shopping and fashion", "other"]
 
 
-def test_topics_may_come_from_a_file_a_classifier_or_not_at_all(analysed, tmp_path):
+def test_topics_may_come_from_a_file_a_classifier_or_not_at_all(analyzed, tmp_path):
     rows = columns(event("u", "boots men"))
     own = tmp_path / "own.toml"
     own.write_text('name = "mine"\n[topics]\nshoes = ["boots"]\n')
-    assert analysed(rows, topics=str(own)).tables["topics"]["topic"].to_list() == ["shoes"]
-    by_classifier = analysed(rows, topics="lexical")
+    assert analyzed(rows, topics=str(own)).tables["topics"]["topic"].to_list() == ["shoes"]
+    by_classifier = analyzed(rows, topics="lexical")
     assert set(by_classifier.tables["topics"]["topic"]) == {"neutral", "male"}
-    assert "topics" not in analysed(rows, topics="none").tables
+    assert "topics" not in analyzed(rows, topics="none").tables
     with pytest.raises(ConfigError, match="the log has no column for the topic"):
-        analysed(rows, topics="column")
+        analyzed(rows, topics="column")
     with pytest.raises(ConfigError, match="expected one of: column, words"):
-        analysed(rows, topics="wrds")
+        analyzed(rows, topics="wrds")
     own.write_text("[topics]\n")
     with pytest.raises(DataError, match=r"expected a table \[topics\]"):
-        analysed(rows, topics=str(own))
+        analyzed(rows, topics=str(own))
 
 
 WORDS = ["she", "he", "woman", "man", "nurse", "engineer", "tie"]
@@ -188,9 +188,9 @@ VECTORS = np.array(
 
 
 @pytest.mark.parametrize("method", ["pca", "pair"])
-def test_genderedness_is_the_cosine_with_the_direction_and_points_to_the_first_group(method):
+def test_association_is_the_cosine_with_the_direction_and_points_to_the_first_group(method):
     pairs = WordPairs(("female", "male"), (("she", "he"), ("woman", "man"), ("absent", "words")))
-    made = Genderedness(WORDS, VECTORS, pairs, method)
+    made = Association(WORDS, VECTORS, pairs, method)
     found = made.of(pl.Series(["nurse", "engineer", "nurse engineer", "nurse unknown", "unknown", "nurse tie"]))
     mean = np.array([0.3, 0.9, 0])
     expected = [0.6, -0.6, 0.0, 0.6, None, mean[0] / np.linalg.norm(mean)]
@@ -207,15 +207,15 @@ def test_the_published_pairs_are_ten_and_other_pairs_come_from_a_file(tmp_path):
     with pytest.raises(DataError, match="expected groups"):
         load_pairs(path)
     with pytest.raises(DataError, match="none of the 1 pairs"):
-        Genderedness(WORDS, VECTORS, WordPairs(("a", "b"), (("x", "y"),)))
+        Association(WORDS, VECTORS, WordPairs(("a", "b"), (("x", "y"),)))
     with pytest.raises(UnknownName, match="pca"):
-        Genderedness(WORDS, VECTORS, load_pairs(), "mean")
+        Association(WORDS, VECTORS, load_pairs(), "mean")
 
 
-def test_a_direction_between_groups_that_the_lexicon_lacks_is_refused(analysed, tmp_path):
+def test_a_direction_between_groups_that_the_lexicon_lacks_is_refused(analyzed, tmp_path):
     lexicon = Lexicon("age", {"old": ("seniors",), "young": ("kids",)})
-    with pytest.raises(ConfigError, match="has no group 'female'; give fitting pairs"):
-        analysed(columns(event("u", "boots kids")), lexicon=lexicon, vectors=tmp_path / "any.npy")
+    with pytest.raises(ConfigError, match="for the groups old, young; give fitting pairs with pairs="):
+        analyzed(columns(event("u", "boots kids")), groups=lexicon, vectors=tmp_path / "any.npy")
 
 
 def test_the_funnel_keeps_queries_that_are_clearly_not_even():
@@ -230,11 +230,11 @@ def test_the_funnel_keeps_queries_that_are_clearly_not_even():
     table = query_table(events, ("female", "male"))
     assert table.select("original", "n", "hits", "users").rows() == [("nurse", 6, 0, 6), ("tie", 6, 3, 6)]
     assert table["p"].to_list() == [pytest.approx(2 / 64), pytest.approx(1.0)]
-    kept = funnel_table(table.with_columns(genderedness=pl.Series([0.6, 0.6])))
+    kept = funnel_table(table.with_columns(association=pl.Series([0.6, 0.6])))
     assert kept["original"].to_list() == ["nurse"]
     # 0 of 6: Wilson's interval goes up to z^2 / (6 + z^2).
     assert kept.select("share", "low", "high").row(0) == (0.0, 0.0, pytest.approx(3.8415 / 9.8415, abs=1e-4))
-    assert funnel_table(table.with_columns(genderedness=pl.Series([0.05, 0.6]))).height == 0
+    assert funnel_table(table.with_columns(association=pl.Series([0.05, 0.6]))).height == 0
 
 
 def test_a_block_is_prepositions_around_a_keyphrase():
@@ -269,6 +269,15 @@ def test_keyphrases_are_scored_by_the_templates_of_the_seeds(walked):
     }
 
 
+def test_scores_of_keyphrases_do_not_depend_on_the_order_of_the_counts():
+    rng = np.random.default_rng(1)
+    names = {name: [f"{name}{i}" for i in rng.integers(0, 40, 2000)] for name in ("template", "keyphrase")}
+    counts = pl.DataFrame(names | {"n": rng.integers(1, 9, 2000)}).unique(["template", "keyphrase"])
+    orders = [counts.sample(fraction=1.0, shuffle=True, seed=seed).lazy() for seed in range(9)]
+    found = [score_keyphrases(order, ["keyphrase1"]) for order in orders]
+    assert all(table.equals(found[0]) for table in found)
+
+
 def test_a_review_grows_the_lexicon_and_keeps_what_was_decided(tmp_path):
     path = tmp_path / "review.tsv"
     candidates = pl.DataFrame(
@@ -299,13 +308,13 @@ def test_groups_may_not_be_called_as_the_tables_call_their_own_rows(group):
         build_vocabulary(Lexicon("x", {group: ("a",)}))
 
 
-def test_groups_called_low_and_high_are_correlated_as_any_other(analysed):
+def test_groups_called_low_and_high_are_correlated_as_any_other(analyzed):
     lexicon = Lexicon("income", {"low": ("poor",), "high": ("rich",), "middle": ("average",)})
     rows = columns(*(
         event(f"u{i}", f"boots {word}", topic=[topic, topic])
         for i, (word, topic) in enumerate([("poor", "a"), ("rich", "b"), ("poor", "c"), ("average", "d")])
     ))  # fmt: skip
-    table = analysed(rows, lexicon=lexicon).tables["topic_correlations"]
+    table = analyzed(rows, groups=lexicon).tables["topic_correlations"]
     assert sorted(set(table["one"]) | set(table["two"])) == ["rate", "share_high", "share_low", "share_middle"]
     assert "p_holm" in table.columns
 

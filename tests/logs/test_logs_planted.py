@@ -7,19 +7,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyze import analyze_log
 from askew.app.logs.demo import demo_report
+from askew.app.logs.settings import LogSettings
 from askew.core.errors import ConfigError
 from askew.logs.planted import GROUPS, Planted, joint, rank_moves
 from askew.logs.synthetic import SyntheticLog, write_log
 
 SMALL = Planted(sessions=16_000, users=5_000, queries_per_topic=4, rare=0.0)
 HEADLINES = (
-    "specialising reformulations", "for_group reformulations", "female share", "male share", "edited, all",
+    "specializing reformulations", "for_group reformulations", "female share", "male share", "edited, all",
     "recommended, all", "other, all", "recommended, female", "recommended, male", "gap all, all", "gap all, edited",
     "gap all, recommended", "gap all, other", "gap female, all", "click ratio, all", "click ratio, recommended",
     "clicked result absent", "clicked result lower", "clicked result same", "clicked result higher", "seeks-specific",
-    "corrects", "intensifies", "reinforces", "genderedness", "rate shopping and fashion", "rate health",
+    "corrects", "intensifies", "reinforces", "association", "rate shopping and fashion", "rate health",
     "recommended shopping and fashion", "share_female shopping and fashion", "exposure site0.example",
 )  # fmt: skip
 
@@ -70,7 +71,7 @@ def test_twice_the_effect_is_found_as_twice_the_effect():
     found = {row["effect"]: row for row in tables["planted"].iter_rows(named=True)}
     assert found["for_group reformulations"]["found"] == pytest.approx(0.8, abs=0.02)
     assert found["click ratio, all"]["found"] == pytest.approx(strong.truth["click_ratio"]["all"], rel=0.1)
-    assert found["genderedness"]["found"] > 0.7
+    assert found["association"]["found"] > 0.7
 
 
 def test_the_same_seed_makes_the_same_log_and_another_seed_another():
@@ -95,7 +96,7 @@ def test_chances_add_up_to_one():
 def test_every_form_of_a_made_up_log_tells_the_same(tmp_path, form):
     log = SyntheticLog(Planted(sessions=800, users=200, queries_per_topic=3), pages=form == "parquet")
     path = write_log(log, tmp_path / f"log.{form}", form)
-    report = analyse_log([path], form, LogSettings(topics="words"))
+    report = analyze_log([path], format=form, settings=LogSettings(topics="words"))
     assert report.rejected == {}
     assert (report.counts["rows_read"], report.counts["sessions"], report.counts["pairs"]) == (1600, 800, 800)
     queries = pl.concat(pl.DataFrame(pl.from_arrow(chunk)) for chunk in log.chunks())["query"]

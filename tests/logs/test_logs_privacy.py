@@ -6,9 +6,9 @@ import re
 import polars as pl
 import pytest
 
-from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyze import analyze_log
 from askew.app.logs.demo import write_vectors
-from askew.app.logs.writing import write_review, write_tables
+from askew.app.logs.settings import LogSettings
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
 from askew.logs.discovery import Decision, read_review, review_text
@@ -26,9 +26,9 @@ def outputs(tmp_path_factory):
     log = write_log(SyntheticLog(PLANTED), folder / "log.parquet")
     vectors = write_vectors(PLANTED, folder)
     review, out = folder / "review.tsv", folder / "out"
-    report = analyse_log([log], "parquet", LogSettings(review=review, vectors=vectors, min_users=5))
-    write_tables(report, out)
-    write_review(report, review)
+    report = analyze_log([log], format="parquet", settings=LogSettings(review=review, vectors=vectors, min_users=5))
+    report.report(out)
+    report.review(review)
     return log, out, review, report
 
 
@@ -76,7 +76,7 @@ def test_what_is_withheld_is_counted_and_counts_in_the_figures(outputs):
 
 def test_the_key_of_a_run_leaves_no_trace_in_the_figures(outputs):
     log, _, _, report = outputs
-    again = analyse_log([log], "parquet", LogSettings(min_users=5, topics="column"))
+    again = analyze_log([log], format="parquet", settings=LogSettings(min_users=5, topics="column"))
     assert not any(re.search("user(?!s)", column) for table in report.tables.values() for column in table.columns)
     assert again.tables["groups"].equals(report.tables["groups"])
 
@@ -90,10 +90,10 @@ def test_topics_of_the_log_that_few_users_have_are_put_together(tmp_path):
     }
     path = tmp_path / "log.parquet"
     pl.DataFrame(rows).write_parquet(path)
-    report = analyse_log([path], "parquet", LogSettings(min_users=5))
+    report = analyze_log([path], format="parquet", settings=LogSettings(min_users=5))
     assert sorted(report.tables["topics"]["topic"]) == ["(few users)", "shop"]
     assert "my own words" not in json.dumps(report.to_dict())
-    without = analyse_log([path], "parquet", LogSettings(min_users=5, topics="none"))
+    without = analyze_log([path], format="parquet", settings=LogSettings(min_users=5, topics="none"))
     assert "topics" not in without.tables
 
 
@@ -104,8 +104,8 @@ def test_queries_with_names_or_about_who_a_person_is_are_withheld():
 
 
 def test_the_least_number_of_users_is_at_least_one():
-    with pytest.raises(ConfigError, match="--min-users"):
-        Privacy(0)
+    with pytest.raises(ConfigError, match="min_users="):
+        LogSettings(min_users=0)
 
 
 def test_a_query_that_looks_like_a_formula_or_like_markup_stays_text(tmp_path):
@@ -116,7 +116,7 @@ def test_a_query_that_looks_like_a_formula_or_like_markup_stays_text(tmp_path):
     }
     path, out = tmp_path / "log.parquet", tmp_path / "out"
     pl.DataFrame(rows).write_parquet(path)
-    write_tables(analyse_log([path], "parquet", LogSettings()), out)
+    analyze_log(path, format="parquet").report(out)
     assert "'=cmd" in (out / "tables" / "queries.csv").read_text()
     page = (out / "report.html").read_text()
     assert "<script" not in page
@@ -136,38 +136,38 @@ def people(queries, **more):
     return rows | {name: list(values) * 6 for name, values in more.items()}
 
 
-def test_a_query_is_withheld_when_it_speculates_only_with_what_was_added(analysed):
-    report = analysed(people(["zaphod male or", "zaphod male or female", "golf", "golf women"]), min_users=5)
+def test_a_query_is_withheld_when_it_speculates_only_with_what_was_added(analyzed):
+    report = analyzed(people(["zaphod male or", "zaphod male or female", "golf", "golf women"]), min_users=5)
     assert report.tables["queries"]["original"].to_list() == ["golf"]
     assert report.tables["withheld"].filter(what="queries", reason=SPECULATION)["n"].to_list() == [1]
 
 
-def test_names_in_topics_of_the_log_are_not_shown(analysed):
-    report = analysed(people(["boots", "boots men"], topic=["about john", "about john"]), min_users=5)
+def test_names_in_topics_of_the_log_are_not_shown(analyzed):
+    report = analyzed(people(["boots", "boots men"], topic=["about john", "about john"]), min_users=5)
     assert "john" not in json.dumps(report.to_dict())
     assert report.tables["topics"]["topic"].to_list() == ["(not shown)"]
     assert report.tables["withheld"].filter(what="topics", reason=NAME)["n"].to_list() == [1]
 
 
-def test_words_that_a_prefix_of_the_lexicon_lets_in_are_shown_only_where_they_may_be(analysed):
+def test_words_that_a_prefix_of_the_lexicon_lets_in_are_shown_only_where_they_may_be(analyzed):
     lexicon = Lexicon("x", {"m": ("ma*",), "z": ("zz",)})
     rows = people(["boots", "boots mary", "golf", "golf mature"])
     rows = {name: [*values, *some] for (name, values), some in zip(
         rows.items(), (["once", "once"], [900, 910], ["boots", "boots magenta"]), strict=True
     )}  # fmt: skip
-    report = analysed(rows, lexicon=lexicon, min_users=5)
+    report = analyzed(rows, groups=lexicon, min_users=5)
     assert report.tables["blocks"]["block"].to_list() == ["mature"]
     counted = report.tables["withheld"].filter(what="blocks")
     assert dict(counted.select("reason", "n").iter_rows()) == {NAME: 1, RARE: 1}
 
 
-def test_sites_that_are_not_shown_are_counted(analysed):
+def test_sites_that_are_not_shown_are_counted(analyzed):
     pages = ["http://a.example", "http://b.example"]
     rows = people(["boots", "boots men"], results=[pages, pages[:1]])
     rows = {name: [*values, *some] for (name, values), some in zip(
         rows.items(), (["once"] * 2, [900, 910], ["boots", "boots men"], [["http://c.example"]] * 2), strict=True
     )}  # fmt: skip
-    report = analysed(rows, min_users=5, min_events=1)
+    report = analyzed(rows, min_users=5, min_events=1)
     assert sorted(report.tables["sites"]["site"]) == ["a.example", "b.example"]
     assert report.tables["withheld"].filter(what="sites").rows() == [("sites", "few users or events", 1)]
 
@@ -176,17 +176,17 @@ def test_where_sessions_stand_for_users_this_is_said(tmp_path):
     session = '<session num="{0}"><interaction starttime="1"><query>boots</query></interaction></session>'
     path = tmp_path / "s.xml"
     path.write_text("<t>" + "".join(session.format(i) for i in range(3)) + "</t>")
-    notes = analyse_log([path], "trec-session", LogSettings()).notes
-    assert any("names no user counts as a user" in note and "--min-users" in note for note in notes)
+    notes = analyze_log([path], format="trec-session", settings=LogSettings()).notes
+    assert any("names no user counts as a user" in note and "min_users=" in note for note in notes)
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
-def test_no_cell_of_a_written_table_is_a_formula(analysed, tmp_path, mark):
+def test_no_cell_of_a_written_table_is_a_formula(analyzed, tmp_path, mark):
     query = f"{mark}cmd;{mark}x"
     rows = people([query, f"{query} men", query, f"{query} {mark}kids"])
-    report = analysed(rows, review=tmp_path / "review.tsv")
-    write_tables(report, tmp_path / "out")
-    write_review(report, tmp_path / "review.tsv")
+    report = analyzed(rows, review=tmp_path / "review.tsv")
+    report.report(tmp_path / "out")
+    report.review(tmp_path / "review.tsv")
     table = (tmp_path / "out" / "tables" / "queries.csv").read_text()
     assert f'"\'{query}"' in table
     lines = (tmp_path / "review.tsv").read_text().splitlines()

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyze import analyze_log
+from askew.app.logs.settings import LogSettings
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.logs import scan
 from askew.logs.events import shape
@@ -28,8 +29,8 @@ AOL = """AnonID\tQuery\tQueryTime\tItemRank\tClickURL
 """
 
 
-def analyse(path, form, **settings):
-    return analyse_log([path], form, LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
+def analyze(path, form, **settings):
+    return analyze_log([path], format=form, settings=LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
 
 
 def written(tmp_path, text, name="log.txt"):
@@ -39,10 +40,10 @@ def written(tmp_path, text, name="log.txt"):
 
 
 def test_aol_rows_become_searches_sessions_and_pairs(tmp_path):
-    report = analyse(written(tmp_path, AOL), "aol")
+    report = analyze(written(tmp_path, AOL), "aol")
     # User 8 pauses for 31 minutes, so that the second query opens a session.
     assert report.counts == {
-        "rows_read": 7, "rows": 7, "users": 2, "sessions": 3, "searches": 4, "pairs": 1, "specialising": 1,
+        "rows_read": 7, "rows": 7, "users": 2, "sessions": 3, "searches": 4, "pairs": 1, "specializing": 1,
         "for_group": 1, "out_of_order": 0,
     }  # fmt: skip
     assert report.tables["gaps"].row(0)[2:4] == (1, 20.0)
@@ -50,7 +51,7 @@ def test_aol_rows_become_searches_sessions_and_pairs(tmp_path):
 
 
 def test_a_longer_gap_keeps_a_session_open(tmp_path):
-    report = analyse(written(tmp_path, AOL), "aol", gap_minutes=31)
+    report = analyze(written(tmp_path, AOL), "aol", gap=31)
     assert (report.counts["sessions"], report.counts["for_group"]) == (2, 2)
 
 
@@ -60,7 +61,7 @@ def test_a_log_may_be_packed_and_in_several_files(tmp_path):
     (folder / "a.txt.gz").write_bytes(gzip.compress(AOL.encode()))
     (folder / "b.txt").write_text(AOL.replace("\n7\t", "\n9\t"))
     (folder / "readme.md").write_text("not a log")
-    report = analyse(folder, "aol")
+    report = analyze(folder, "aol")
     assert (report.counts["rows_read"], report.counts["users"], report.counts["for_group"]) == (14, 3, 2)
     assert any("2 files" in note for note in report.notes)
 
@@ -79,7 +80,7 @@ def test_bad_rows_are_counted_by_reason_with_their_places(tmp_path):
         b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
         b"\n"
     )
-    report = analyse(written(tmp_path, rows), "aol")
+    report = analyze(written(tmp_path, rows), "aol")
     assert report.rejected == {
         "NUL byte": 1, "click rank is not a number from 1 on": 1, "header line again": 1, "no user": 1, "not UTF-8": 1,
         "query without a term": 1, "unparseable time": 2, "wrong number of columns": 2,
@@ -93,7 +94,7 @@ def test_bad_rows_are_counted_by_reason_with_their_places(tmp_path):
 
 def test_rows_out_of_order_are_put_in_place_and_told(tmp_path):
     lines = AOL.splitlines(keepends=True)
-    report = analyse(written(tmp_path, "".join([lines[0], lines[3], lines[1], *lines[4:]])), "aol")
+    report = analyze(written(tmp_path, "".join([lines[0], lines[3], lines[1], *lines[4:]])), "aol")
     assert report.counts["for_group"] == 1
     assert report.counts["out_of_order"] == 1
     assert any("log.txt:3" in note for note in report.notes)
@@ -101,12 +102,12 @@ def test_rows_out_of_order_are_put_in_place_and_told(tmp_path):
 
 def test_aol_columns_may_be_missing_at_the_end_and_so_may_the_header(tmp_path):
     text = "\n".join(line.rstrip("\t") for line in AOL.splitlines()[1:])
-    assert analyse(written(tmp_path, text), "aol").counts["for_group"] == 1
+    assert analyze(written(tmp_path, text), "aol").counts["for_group"] == 1
 
 
 def test_line_ends_of_windows_and_a_byte_order_mark_do_not_matter(tmp_path):
     text = b"\xef\xbb\xbf" + AOL.replace("\n", "\r\n").encode()
-    report = analyse(written(tmp_path, text), "aol")
+    report = analyze(written(tmp_path, text), "aol")
     assert (report.counts["for_group"], report.rejected) == (1, {})
 
 
@@ -117,7 +118,7 @@ def tsv(rows, header="user\ttime\tquery\tentry\ttopic"):
 def test_a_tsv_names_its_columns_in_the_first_line(tmp_path):
     first = ("u", "2021-01-01T10:00:00.250Z", "boots", "", "shop")
     rows = [first, ("u", "1609495220", "boots men", "Suggestion", "shop")]
-    report = analyse(written(tmp_path, tsv(rows)), "tsv")
+    report = analyze(written(tmp_path, tsv(rows)), "tsv")
     assert report.tables["gaps"].filter(group="male", entry="all")["median"][0] == pytest.approx(19.75)
     assert report.tables["entries"].filter(group="all", entry="recommended")["share"][0] == 1.0
     assert report.settings["topics"] == "the log's own column"
@@ -127,14 +128,14 @@ def test_columns_may_have_other_names(tmp_path):
     rows = [("1", "a", "100", "boots"), ("1", "a", "130", "men boots"), ("1", "b", "131", "men boots x")]
     path = written(tmp_path, tsv(rows, "who\tsid\tts\tq"))
     named = {"user": "who", "session": "sid", "time": "ts", "query": "q"}
-    report = analyse(path, "tsv", columns=named)
+    report = analyze(path, "tsv", columns=named)
     assert (report.counts["sessions"], report.counts["pairs"], report.counts["for_group"]) == (2, 1, 1)
 
 
 def test_given_sessions_are_kept_apart_even_where_they_alternate(tmp_path):
     queries = ["boots", "golf", "boots men", "golf men"]
     rows = [("u", session, str(i), query) for i, (session, query) in enumerate(zip("abab", queries, strict=True))]
-    report = analyse(written(tmp_path, tsv(rows, "user\tsession\ttime\tquery")), "tsv")
+    report = analyze(written(tmp_path, tsv(rows, "user\tsession\ttime\tquery")), "tsv")
     assert (report.counts["users"], report.counts["sessions"], report.counts["for_group"]) == (1, 2, 2)
 
 
@@ -151,21 +152,21 @@ def test_given_sessions_are_kept_apart_even_where_they_alternate(tmp_path):
 def test_wrong_columns_are_refused_without_quoting_the_line(tmp_path, header, columns, error, words):
     path = written(tmp_path, header + "\n")
     with pytest.raises(error, match=words) as found:
-        analyse(path, "tsv", columns=columns)
+        analyze(path, "tsv", columns=columns)
     assert "who" not in str(found.value)
 
 
 def test_an_empty_log_an_unknown_format_and_a_folder_without_logs_are_errors(tmp_path):
     with pytest.raises(DataError, match="found none"):
-        analyse(written(tmp_path, "", "empty.tsv"), "tsv")
+        analyze(written(tmp_path, "", "empty.tsv"), "tsv")
     with pytest.raises(UnknownName, match="known: aol"):
-        analyse(written(tmp_path, AOL), "aool")
+        analyze(written(tmp_path, AOL), "aool")
     with pytest.raises(DataError, match="no such file"):
-        analyse(tmp_path / "absent", "aol")
+        analyze(tmp_path / "absent", "aol")
     with pytest.raises(DataError, match=r"ending in \.parquet"):
-        analyse(tmp_path, "parquet")
+        analyze(tmp_path, "parquet")
     with pytest.raises(ConfigError, match="fixed fields"):
-        analyse(written(tmp_path, "{}", "x.json"), "tripclick", columns={"user": "x"})
+        analyze(written(tmp_path, "{}", "x.json"), "tripclick", columns={"user": "x"})
 
 
 TRIP = [
@@ -181,7 +182,7 @@ TRIP = [
 
 def test_tripclick_records_are_read_with_clicks_and_results(tmp_path):
     lines = "".join(json.dumps(row) + "\n" for row in TRIP)
-    report = analyse(written(tmp_path, lines, "2013-07-01.json"), "tripclick")
+    report = analyze(written(tmp_path, lines, "2013-07-01.json"), "tripclick")
     assert (report.counts["users"], report.counts["searches"], report.counts["for_group"]) == (2, 3, 1)
     # The document clicked first on the second page stood second on the first page, and is now first.
     assert report.tables["ranks"].filter(group="all", change="lower")["hits"][0] == 1
@@ -190,7 +191,7 @@ def test_tripclick_records_are_read_with_clicks_and_results(tmp_path):
 
 def test_tripclick_lines_that_are_no_records_are_counted_and_the_others_read(tmp_path):
     lines = [json.dumps(TRIP[0]), "{broken", "[1]", json.dumps(TRIP[1]), '{"Keywords": "x", "SessionId": "s"}', ""]
-    report = analyse(written(tmp_path, "\n".join(lines), "x.json"), "tripclick")
+    report = analyze(written(tmp_path, "\n".join(lines), "x.json"), "tripclick")
     assert report.rejected == {"not a JSON record": 2, "unparseable time": 1}
     assert report.counts["for_group"] == 1
     assert report.counts["rows_read"] == 5
@@ -208,7 +209,7 @@ XML = """<track><session num="1" starttime="0"><topic num="3"><desc>x</desc></to
 
 
 def test_trec_sessions_are_read_with_times_results_texts_and_clicks(tmp_path):
-    report = analyse(written(tmp_path, XML, "s.xml"), "trec-session")
+    report = analyze(written(tmp_path, XML, "s.xml"), "trec-session")
     assert (report.counts["sessions"], report.counts["searches"], report.counts["for_group"]) == (1, 3, 1)
     tables = report.tables
     assert tables["gaps"]["median"][0] == pytest.approx(20.5)
@@ -220,27 +221,27 @@ def test_trec_sessions_are_read_with_times_results_texts_and_clicks(tmp_path):
 
 def test_xml_that_is_cut_short_is_an_error_with_its_place(tmp_path):
     with pytest.raises(DataError, match=r"s\.xml:\d+: not well-formed"):
-        analyse(written(tmp_path, XML[:300], "s.xml"), "trec-session")
+        analyze(written(tmp_path, XML[:300], "s.xml"), "trec-session")
     with pytest.raises(DataError, match="expected <session> elements"):
-        analyse(written(tmp_path, "<a/>", "t.xml"), "trec-session")
+        analyze(written(tmp_path, "<a/>", "t.xml"), "trec-session")
 
 
-def test_parquet_columns_may_be_texts_numbers_times_or_lists(analysed):
+def test_parquet_columns_may_be_texts_numbers_times_or_lists(analyzed):
     rows = {
         "user": [1, 1], "time": [100.5, 110.0], "query": ["boots", "women boots"], "click_rank": [None, 2],
         "click_doc": [None, "http://b.example"], "results": [["http://a.example", "http://b.example"]] * 2,
     }  # fmt: skip
-    report = analysed(rows)
+    report = analyzed(rows)
     assert report.tables["gaps"]["median"][0] == 9.5
     assert report.tables["ranks"].filter(group="all", change="same")["hits"][0] == 1
 
 
-def test_bad_rows_of_parquet_are_counted_by_reason(analysed):
+def test_bad_rows_of_parquet_are_counted_by_reason(analyzed):
     rows = {
         "user": ["a", None, "c", "d", "e"], "time": [1, 2, None, 4, 5], "query": ["x", "x", "x", "nul\0", None],
         "click_rank": [[1], [2], [3], [4], [0]],
     }  # fmt: skip
-    report = analysed(rows)
+    report = analyzed(rows)
     assert report.rejected == {
         "NUL byte": 1, "click rank is not a number from 1 on": 1, "no user": 1, "unparseable time": 1,
     }  # fmt: skip
@@ -249,14 +250,14 @@ def test_bad_rows_of_parquet_are_counted_by_reason(analysed):
 
 def test_a_file_that_is_no_parquet_is_an_error(tmp_path):
     with pytest.raises(DataError, match="not a whole Parquet file"):
-        analyse(written(tmp_path, "x", "x.parquet"), "parquet")
+        analyze(written(tmp_path, "x", "x.parquet"), "parquet")
 
 
 def test_files_with_different_columns_are_not_read_as_one(tmp_path):
     written(tmp_path, tsv([("u", "1", "a", "", "")]), "a.tsv")
     written(tmp_path, tsv([("u", "1", "a")], "user\ttime\tquery"), "b.tsv")
     with pytest.raises(DataError, match="one of the two lacks entry, topic"):
-        analyse(tmp_path, "tsv")
+        analyze(tmp_path, "tsv")
 
 
 NOT_TIMES = (
@@ -340,7 +341,7 @@ def test_the_shape_of_a_value_tells_nothing_of_it():
 
 
 def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monkeypatch):
-    from askew.app.logs import reading
+    from askew.app.logs import sources
     from askew.logs.planted import Planted
     from askew.logs.synthetic import SyntheticLog, write_log
 
@@ -350,11 +351,11 @@ def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monk
     rng = np.random.default_rng(0)
     shuffled = [lines[0], *(lines[1 + i] for i in rng.permutation(len(lines) - 1))]
     any_order = written(tmp_path, b"".join(shuffled), "any.tsv")
-    found = [analyse(by_user, "tsv", min_users=2)]
-    monkeypatch.setattr(reading, "_BLOCK", 20_000)
+    found = [analyze(by_user, "tsv", min_users=2)]
+    monkeypatch.setattr(sources, "_BLOCK", 20_000)
     monkeypatch.setattr("askew.logs.spill._PART_BYTES", 30_000)
     monkeypatch.setattr("askew.logs.spill._IN_MEMORY", 0)
-    found.append(analyse(any_order, "tsv", min_users=2, threads=3, folder=tmp_path))
+    found.append(analyze(any_order, "tsv", min_users=2, threads=3, folder=tmp_path))
     first, second = found
     assert first.counts | {"out_of_order": 0} == second.counts | {"out_of_order": 0}
     assert second.counts["out_of_order"] > 0

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from askew.app.logs.analyse import LogSettings, analyse_log
-from askew.logs.genderedness import Genderedness, load_pairs
+from askew.app.logs.analyze import analyze_log
+from askew.app.logs.settings import LogSettings
+from askew.logs.association import Association, load_pairs
 from askew.reformulators.vectorfiles import read_vectors
 
 ROOT = Path(__file__).parents[2]
@@ -20,28 +21,28 @@ SESSIONS = "trec_session2013/sessiontrack2013.xml"
 
 @pytest.fixture(scope="module")
 def sessions(data):
-    return analyse_log([data / SESSIONS], "trec-session", LogSettings())
+    return analyze_log([data / SESSIONS], format="trec-session", settings=LogSettings())
 
 
 def test_the_trec_sessions_of_2013_are_read_whole(sessions):
     # As the track counts them: 133 sessions, 401 interactions and 87 last queries.
     assert sessions.rejected == {}
     assert (sessions.counts["sessions"], sessions.counts["rows_read"]) == (133, 401 + 87)
-    assert sessions.counts["specialising"] > 60
+    assert sessions.counts["specializing"] > 60
 
 
 def printed(words, data):
-    from askew.app.logs.analyse import LogSettings, analyse_log
     from askew.cli import logs
 
     paths, settings = words.split(), {}
     if "--lexicon" in paths:
         at = paths.index("--lexicon")
-        settings["lexicon"] = ROOT / paths[at + 1]
+        settings["groups"] = ROOT / paths[at + 1]
         paths = [*paths[:at], *paths[at + 2 :]]
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        logs.show(analyse_log([data / path for path in paths], "trec-session", LogSettings(**settings)), None, None)
+        report = analyze_log([data / path for path in paths], format="trec-session", **settings)
+        logs.show(report, None, None)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
@@ -59,7 +60,7 @@ def test_glove_knows_which_words_lean_to_which_gender(data):
         ["nurse", "engineer", "baby doll dress", "paul malone tie", "ballet", "football", "queen", "king"]
     )
     for method in ("pca", "pair"):
-        made = Genderedness(words, vectors, load_pairs(), method)
+        made = Association(words, vectors, load_pairs(), method)
         assert made.pairs_known == 10
         found = dict(zip(texts, made.of(texts), strict=True))
         assert found["nurse"] > found["engineer"]

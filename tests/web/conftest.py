@@ -14,7 +14,8 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from askew.app.explore.opening import Sources, build_demo, open_sources
-from askew.app.logs.analyse import LogSettings, analyse_log
+from askew.app.logs.analyze import analyze_log
+from askew.app.logs.settings import LogSettings
 from askew.app.logs.writing import write_tables
 from askew.logs.planted import Planted
 from askew.logs.synthetic import SyntheticLog, write_log
@@ -64,7 +65,7 @@ def log_folder(tmp_path_factory):
     """What askew logs --out writes for a small made-up log."""
     folder = tmp_path_factory.mktemp("logs")
     path = write_log(SyntheticLog(Planted(sessions=1500, users=400)), folder / "log.parquet")
-    write_tables(analyse_log([path], "parquet", LogSettings(min_events=5)), folder / "out")
+    write_tables(analyze_log([path], format="parquet", settings=LogSettings(min_events=5)), folder / "out")
     return folder / "out"
 
 

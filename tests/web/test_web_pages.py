@@ -306,7 +306,7 @@ def test_the_plan_shows_counts_on_wires_and_what_was_dropped(client):
 
 def test_the_tables_of_a_log_are_shown(logged):
     found = page(logged, "/logs")
-    assert any("specialising" in text for text in found.text) and found.headings.count("h2") >= 4
+    assert any("specializing" in text for text in found.text) and found.headings.count("h2") >= 4
 
 
 def test_the_reference_names_every_address_of_the_service(client):

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from askew.app.logs.settings import LogSettings
 from askew.cli import options as o
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from askew.app.logs.analyse import LogReport
+    from askew.app.logs.report import LogReport
 
 _SITES_SHOWN = 4
+_DEFAULT = LogSettings()
 
 
 Logs = Annotated[
     list[Path] | None, typer.Argument(metavar="LOG", help="Files, or folders of files; gzip or not.")
 ]  # fmt: skip
-Form = Annotated[str, typer.Option("--format", help="Form of the log: aol, tripclick, trec-session, tsv or parquet.")]
+Form = Annotated[str, typer.Option("--format", help="Form of the log; see askew list log_formats.")]
 Columns = Annotated[
     str | None,
     typer.Option(help="Columns of a tsv or parquet log by other names: user=UID,time=TS,query=Q,entry=SOURCE."),
@@ -31,10 +33,14 @@ Topics = Annotated[
     str, typer.Option(help="auto, column, words, none, a .toml file of words, or the name of a classifier.")
 ]  # fmt: skip
 Vectors = Annotated[
-    Path | None, typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the genderedness of queries.")
-]  # fmt: skip
-DirectionName = Annotated[str, typer.Option(help="The gender direction: pca of ten pairs, or pair (she - he).")]
-Pairs = Annotated[Path | None, typer.Option(help="Other pairs of words for the direction, as TOML.")]
+    Path | None,
+    typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the association of queries with the groups."),
+]
+DirectionName = Annotated[str, typer.Option(help="The direction between two groups: pca of all pairs, or one pair.")]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(help="Pairs of words for the direction, as TOML; needed unless the groups are female and male."),
+]
 PageLexicon = Annotated[
     str | None, typer.Option(help="Lexicon for the texts of result pages; the lexicon of the queries otherwise.")
 ]  # fmt: skip
@@ -43,47 +49,46 @@ MinEvents = Annotated[int, typer.Option(help="Show no site that was seen in fewe
 Review = Annotated[Path | None, typer.Option(help="Look for more group terms: a TSV to decide on, and to feed back.")]
 Out = Annotated[Path | None, typer.Option(help="A new folder for report.html and the tables.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores otherwise.")]
-Demo = Annotated[bool, typer.Option("--demo", help="Analyse a made-up log whose effects are known.")]
+Demo = Annotated[bool, typer.Option("--demo", help="Analyze a made-up log whose effects are known.")]
 
 
 def command(
-    logs: Logs = None, form: Form = "tsv", columns: Columns = None, lexicon: o.LexiconName = None, gap: Gap = 30.0,
-    topics: Topics = "auto", vectors: Vectors = None, direction: DirectionName = "pca", pairs: Pairs = None,
-    page_lexicon: PageLexicon = None, min_users: MinUsers = 5, min_events: MinEvents = 20, review: Review = None,
+    logs: Logs = None, form: Form = _DEFAULT.format, columns: Columns = None, groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None, gap: Gap = _DEFAULT.gap, topics: Topics = _DEFAULT.topics, vectors: Vectors = None,
+    direction: DirectionName = _DEFAULT.direction, pairs: Pairs = None, page_lexicon: PageLexicon = None,
+    min_users: MinUsers = _DEFAULT.min_users, min_events: MinEvents = _DEFAULT.min_events, review: Review = None,
     out: Out = None, threads: Threads = None, demo: Demo = False, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Analyse a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
+    """Analyze a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
 
     Ids are hashed under a key that is never stored, and what few users typed is never shown.
 
     Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
     """
-    from askew.app.logs.analyse import LogSettings, analyse_log
-    from askew.app.logs.writing import check_out, check_review, write_review, write_tables
+    from askew.app.logs.analyze import analyze_log
+    from askew.app.logs.demo import demo_report
+    from askew.app.logs.writing import check_out
     from askew.cli.render import Waiting, note, say_json
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
     check_out(out)
-    check_review(review)
     settings = LogSettings(
-        columns=read_columns(columns), lexicon=lexicon or "gsqr2023", gap_minutes=gap, topics=topics, vectors=vectors,
-        direction=direction, pairs=pairs, page_lexicon=page_lexicon, min_users=min_users, min_events=min_events,
-        review=review, threads=threads,
+        format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
+        topics=topics, vectors=vectors, direction=direction, pairs=pairs, page_lexicon=page_lexicon,
+        min_users=min_users, min_events=min_events, review=review, threads=threads,
     )  # fmt: skip
     with Waiting("reading the log") as progress:
         if demo:
-            from askew.app.logs.demo import demo_report
-
             report = demo_report(settings=settings, progress=progress)
         else:
-            report = analyse_log(list(logs or []), form, settings, progress)
+            report = analyze_log(logs, settings=settings, progress=progress)
     note(report.notes)
     note(_left_out(report))
     if out is not None:
-        write_tables(report, out)
+        report.report(out)
     if review is not None:
-        write_review(report, review)
+        report.review(review)
     if as_json:
         say_json(report.to_dict())
     else:
@@ -119,16 +124,11 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
     """Print the summary: what fits a screen of 80 columns."""
     from askew.cli.render import say
 
-    c = report.counts
-    say(
-        f"{c['rows_read']:,} rows, {sum(report.rejected.values()):,} left out; {c['users']:,} users, "
-        f"{c['sessions']:,} sessions, {c['searches']:,} searches"
-    )
-    say(f"lexicon {report.settings['lexicon']}; topics: {report.settings['topics']}")
-    for printer in (
-        _frequency, _groups, _entries, _ranks, _kinds, _sites, _topics, _genderedness, _keyphrases, _planted,
-    ):  # fmt: skip
-        printer(report)
+    for line in report.lead:
+        say(line)
+    for name, printer in _PRINTERS.items():
+        if name in report.tables and report.tables[name].height:
+            printer(report)
     for (what,), rows in report.tables["withheld"].group_by("what", maintain_order=True):
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
@@ -145,26 +145,37 @@ def _table(title: str, first: str, labels: list[str], columns: list[tuple[str, l
     print_tables(title, first, labels, columns)
 
 
+def _ends(row: dict[str, Any], name: str) -> tuple[float | None, float | None]:
+    """The interval of a value; its ends are called low and high, or by the name of the value."""
+    return row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
+
+
 def _percent(row: dict[str, Any], name: str = "share", between: str = " ") -> str:
-    """A share with its interval, in percent; the ends are called low and high, or by the name of the share."""
-    low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
+    """A share with its interval, in percent."""
     if row[name] is None:
         return "-"
+    low, high = _ends(row, name)
     ends = "" if low is None or high is None else f"{between}[{100 * low:.1f}, {100 * high:.1f}]"
     return f"{100 * row[name]:.1f}%{ends}"
 
 
 def _number(row: dict[str, Any], name: str, digits: int = 2, between: str = " ") -> str:
-    low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
     if row[name] is None:
         return "-"
+    low, high = _ends(row, name)
     ends = "" if low is None or high is None else f"{between}[{low:.{digits}f}, {high:.{digits}f}]"
     return f"{row[name]:.{digits}f}{ends}"
 
 
+def _short(row: dict[str, Any], name: str) -> str:
+    """A share and its interval in few letters: there are many in a table of topics."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return "-" if row[name] is None else f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
+
+
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specialising": "specialising, of pairs", "for_group": "for a group, of these"}
+    names = {"specializing": "specializing, of pairs", "for_group": "for a group, of these"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
@@ -172,20 +183,13 @@ def _frequency(report: LogReport) -> None:
     _table("reformulations", "reformulation", [names[row["what"]] for row in rows], cells)
 
 
-def _picked(table: pl.DataFrame | None, **where: str) -> dict[str, Any] | None:
-    found = [] if table is None else table.filter(**where).to_dicts()
-    return found[0] if found else None
-
-
 def _groups(report: LogReport) -> None:
-    if "groups" not in report.tables:
-        return
     from askew.cli.render import say
 
     labels = ["all", *report.groups]
     shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
     cells = ["" if name == "all" else _percent(shares[name], between="\n") for name in labels]
-    columns = [("share [95%]", cells), *_behaviour(report, [(name, "all") for name in labels])]
+    columns = [("share [95%]", cells), *_behavior(report, [(name, "all") for name in labels])]
     _table("reformulations for a group", "group", labels, columns)
     several = shares["several"]["hits"]
     if several:
@@ -193,45 +197,43 @@ def _groups(report: LogReport) -> None:
 
 
 def _entries(report: LogReport) -> None:
-    if "entries" not in report.tables:
-        return
     rows = report.tables["entries"].filter(group="all").to_dicts()
     labels = [row["entry"] for row in rows]
     columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
-    columns += _behaviour(report, [("all", name) for name in labels])
+    columns += _behavior(report, [("all", name) for name in labels])
     _table("where the second query came from", "entry point", labels, columns)
 
 
-def _behaviour(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+def _behavior(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     """How many events, how soon, with how many more clicks, for some groups and entry points."""
-    t = report.tables
-    gaps = [_picked(t["gaps"], group=group, entry=entry) or {} for group, entry in keys]
+
+    def picked(name: str) -> list[dict[str, Any]]:
+        return [report.tables[name].filter(group=group, entry=entry).row(0, named=True) for group, entry in keys]
+
+    gaps = picked("gaps")
     columns = [
         ("n", [f"{row['n']:,}" for row in gaps]),
         ("median gap, s", [_number(row, "median", 1, "\n") for row in gaps]),
     ]
-    if "clicks" in t:
-        rows = [_picked(t["clicks"], group=group, entry=entry) or {} for group, entry in keys]
-        columns.append(("clicks, ratio", [_number(row, "ratio", 2, "\n") for row in rows]))
+    if "clicks" in report.tables:
+        columns.append(("clicks, ratio", [_number(row, "ratio", 2, "\n") for row in picked("clicks")]))
     return columns
 
 
-def _ranks(report: LogReport) -> None:
-    if "ranks" not in report.tables:
-        return
-    rows = report.tables["ranks"].filter(group="all").to_dicts()
+def _shares(report: LogReport, name: str, column: str, title: str, first: str) -> None:
+    rows = report.tables[name].filter(group="all").to_dicts()
     columns = [("n", [f"{row['hits']:,}" for row in rows]), ("share [95%]", [_percent(row) for row in rows])]
-    _table("on the first page, the result clicked on the second was", "rank", [row["change"] for row in rows], columns)
+    _table(title, first, [row[column] for row in rows], columns)
+
+
+def _ranks(report: LogReport) -> None:
+    _shares(report, "ranks", "change", "on the first page, the result clicked on the second was", "rank")
 
 
 def _kinds(report: LogReport) -> None:
-    if "kinds" not in report.tables:
-        return
     from askew.cli.render import say
 
-    rows = report.tables["kinds"].filter(group="all").to_dicts()
-    columns = [("n", [f"{row['hits']:,}" for row in rows]), ("share [95%]", [_percent(row) for row in rows])]
-    _table("by what the first page says of the added group", "kind", [row["kind"] for row in rows], columns)
+    _shares(report, "kinds", "kind", "by what the first page says of the added group", "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
         say(f"share of the added group where both pages name one, n={lean['n']:,}:")
@@ -239,10 +241,7 @@ def _kinds(report: LogReport) -> None:
 
 
 def _sites(report: LogReport) -> None:
-    table = report.tables.get("sites")
-    if table is None or not table.height:
-        return
-    rows = table.drop_nulls("ratio").to_dicts()
+    rows = report.tables["sites"].drop_nulls("ratio").to_dicts()
     shown = rows if len(rows) <= 2 * _SITES_SHOWN else [*rows[:_SITES_SHOWN], *rows[-_SITES_SHOWN:]]
     columns = [
         ("n", [f"{row['n']:,}" for row in shown]),
@@ -252,11 +251,9 @@ def _sites(report: LogReport) -> None:
 
 
 def _topics(report: LogReport) -> None:
-    table = report.tables.get("topics")
-    if table is None:
-        return
     from askew.cli.render import p_value, say
 
+    table = report.tables["topics"]
     rows = table.to_dicts()
     columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
     if "recommended" in table.columns:
@@ -267,28 +264,16 @@ def _topics(report: LogReport) -> None:
     _table(
         "topics of the original query; rate 1 is the log's average", "topic", [row["topic"] for row in rows], columns
     )
-    for row in report.tables["topic_correlations"].to_dicts():
-        if row["one"] == "rate" and row["two"] == "recommended" and row["rho"] is not None:
-            told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-            say(f"Spearman of rate and % recommended: {told}")
-            say("  null hypothesis of p: no rank correlation")
+    for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
+        told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
+        say(f"Spearman of rate and % recommended: {told}")
+        say("  null hypothesis of p: no rank correlation")
 
 
-def _short(row: dict[str, Any], name: str) -> str:
-    """A share and its interval in few letters: there are many in a table of topics."""
-    if row[name] is None:
-        return "-"
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
-
-
-def _genderedness(report: LogReport) -> None:
-    table = report.tables.get("genderedness")
-    if table is None:
-        return
+def _association(report: LogReport) -> None:
     from askew.cli.render import p_value
 
-    rows = table.to_dicts()
+    rows = report.tables["association"].to_dicts()
     shown = [rows[0], *(row for row in rows[1:] if row["p"] is not None and row["p"] < 0.05)]
     columns = [
         ("queries", [f"{row['n']:,}" for row in shown]),
@@ -296,25 +281,27 @@ def _genderedness(report: LogReport) -> None:
         ("p", [p_value(row["p"]) for row in shown]),
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
-    title = "genderedness of the query and share of the group added: overall, and topics with p < 0.05"
-    title += " (H0: no rank correlation)"
+    title = f"association of the query with {report.settings['first_group']} and share of it among what is added: "
+    title += "overall, and topics with p < 0.05 (H0: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
 def _keyphrases(report: LogReport) -> None:
-    table = report.tables.get("keyphrases")
-    rows = [] if table is None else table.filter(~table["seed"]).head(12).to_dicts()
-    if not rows:
-        return
-    columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
-    _table("keyphrases where group terms stand", "keyphrase", [row["keyphrase"] for row in rows], columns)
+    rows = report.tables["keyphrases"].filter(seed=False).head(12).to_dicts()
+    if rows:
+        columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
+        _table("keyphrases where group terms stand", "keyphrase", [row["keyphrase"] for row in rows], columns)
 
 
 def _planted(report: LogReport) -> None:
-    table = report.tables.get("planted")
-    if table is None:
-        return
     from askew.cli.render import say
 
+    table = report.tables["planted"]
     say("")
     say(f"planted effects within their 95% intervals: {table['within'].sum()} of {table.height}")
+
+
+_PRINTERS: dict[str, Callable[[LogReport], None]] = {
+    "frequency": _frequency, "groups": _groups, "entries": _entries, "ranks": _ranks, "kinds": _kinds, "sites": _sites,
+    "topics": _topics, "association": _association, "keyphrases": _keyphrases, "planted": _planted,
+}  # fmt: skip

@@ -17,7 +17,8 @@ from askew.core.errors import UnknownName
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _KINDS_LISTED = (
-    "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, recipes, plugins"
+    "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, log_formats, recipes, "
+    "plugins"
 )
 _KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, recipe, store"
 
@@ -139,6 +140,7 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "reformulators": _of_kind("reformulator"),
     "filters": _of_kind("filter"),
     "classifiers": _of_kind("classifier"),
+    "log_formats": _of_kind("log_format"),
     "recipes": _recipes,
     "plugins": _plugins,
 }

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from askew.core.errors import place
 from askew.logs.definition import APOSTROPHES, BLANKS, QUOTES, STRIPPED
-from askew.logs.events import Rejected
 from askew.logs.hashing import hash_all
 from askew.logs.scan import beyond_ascii, gather, texts_fault, write_terms
+from askew.plugins.log_formats import Rejected
 
 _STRIPPED = np.zeros(256, np.bool_)
 _STRIPPED[np.frombuffer(STRIPPED.encode(), np.uint8)] = True

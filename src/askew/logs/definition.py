@@ -1,11 +1,11 @@
-"""What a specialising reformulation is, in plain Python: the compiled loops must agree with this file.
+"""What a specializing reformulation is, in plain Python: the compiled loops must agree with this file.
 
 **Terms.** A query is lower-cased, curly quotes become straight ones, and it is cut at white space and control
 characters. Quotes, brackets and the marks ``, . ; : ! ?`` are taken off both ends of each part. A part without a
 letter, a digit or a character beyond ASCII is no term. So "Women's" is ``women's``, and the excluded "-men" is not
 ``men``.
 
-**Specialising.** The second query has all terms of the first, in order, and one contiguous block of added terms at any
+**Specializing.** The second query has all terms of the first, in order, and one contiguous block of added terms at any
 place: before, between or after them.
 
 **For a group.** The block is a sequence of group terms and prepositions, with at least one group term. Terms of several
@@ -109,7 +109,7 @@ def published_prepositions() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Specialisation:
+class Specialization:
     """An added block: where it begins among the terms of the second query, its terms, and the groups it names."""
 
     place: int
@@ -118,8 +118,8 @@ class Specialisation:
     group_terms: int = 0
 
 
-def specialisation(first: str, second: str, vocabulary: LogVocabulary) -> Specialisation | None:
-    """How the second query specialises the first, or None when it does not; a mask of 0 says: not for a group."""
+def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specialization | None:
+    """How the second query specializes the first, or None when it does not; a mask of 0 says: not for a group."""
     old, new = terms(first), terms(second)
     added = len(new) - len(old)
     if not old or added < 1:
@@ -129,7 +129,7 @@ def specialisation(first: str, second: str, vocabulary: LogVocabulary) -> Specia
         read = read_block(new[place : place + added], vocabulary)
         if any(read or ()):
             return _found(place, new[place : place + added], read or [])
-    return Specialisation(places[0], new[places[0] : places[0] + added]) if places else None
+    return Specialization(places[0], new[places[0] : places[0] + added]) if places else None
 
 
 def read_block(block: Sequence[str], vocabulary: LogVocabulary) -> list[int] | None:
@@ -153,11 +153,11 @@ def read_block(block: Sequence[str], vocabulary: LogVocabulary) -> list[int] | N
     return read
 
 
-def _found(place: int, block: tuple[str, ...], read: list[int]) -> Specialisation:
+def _found(place: int, block: tuple[str, ...], read: list[int]) -> Specialization:
     mask = 0
     for one in read:
         mask |= one
-    return Specialisation(place, block, mask, sum(one > 0 for one in read))
+    return Specialization(place, block, mask, sum(one > 0 for one in read))
 
 
 def group_name(mask: int, groups: Sequence[str]) -> str:

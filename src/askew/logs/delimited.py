@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, UnknownName, place
 from askew.logs.columns import canonical_queries, drop_without_terms, short_lists, text_array
-from askew.logs.events import Batch, Rejected, entry_code, shape
+from askew.logs.events import entry_code, shape
 from askew.logs.hashing import hash_all
 from askew.logs.lines import count_lines, few_lines
 from askew.logs.scan import (
@@ -33,6 +33,7 @@ from askew.logs.scan import (
     parse_times,
     split_lines,
 )
+from askew.plugins.log_formats import LogBatch, LogFile, LogRows, Rejected
 
 AOL_NAMES = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
 AOL_ROLES = {"user": "AnonID", "query": "Query", "time": "QueryTime", "click_rank": "ItemRank", "click_doc": "ClickURL"}
@@ -44,14 +45,36 @@ _HEADER_REPEATED = "header line again"
 _MOST_LINES = 1 << 19
 
 
+class AolFormat:
+    """The AOL collection: AnonID, Query, QueryTime, ItemRank, ClickURL."""
+
+    name, endings = "aol", (".txt", ".tsv")
+
+    def read(self, file: LogFile, columns: Mapping[str, str] | None = None) -> LogRows:
+        """The lines of a file, with a header or without."""
+        log = DelimitedLog(file.lines(), str(file.path), columns, aol=True)
+        return LogRows(frozenset(log.roles), log.blocks(), log.parse)
+
+
+class TsvFormat:
+    """Lines with TABs; the first line names the columns."""
+
+    name, endings = "tsv", (".tsv", ".txt")
+
+    def read(self, file: LogFile, columns: Mapping[str, str] | None = None) -> LogRows:
+        """The lines of a file after its header."""
+        log = DelimitedLog(file.lines(), str(file.path), columns)
+        return LogRows(frozenset(log.roles), log.blocks(), log.parse)
+
+
 class DelimitedLog:
-    """Reads blocks of whole lines; ``key`` is the secret of the run."""
+    """Reads blocks of whole lines."""
 
     def __init__(
-        self, blocks: Iterable[tuple[int, bytes]], key: Any, where: str, columns: Mapping[str, str] | None = None,
+        self, blocks: Iterable[tuple[int, bytes]], where: str, columns: Mapping[str, str] | None = None,
         aol: bool = False, most_lines: int = _MOST_LINES,
     ) -> None:  # fmt: skip
-        self._blocks, self._key, self.where, self._aol = iter(blocks), key, where, aol
+        self._blocks, self.where, self._aol = iter(blocks), where, aol
         self._most_lines = most_lines
         self._asked = dict(columns or {})
         self._first = next(self._blocks, None)
@@ -76,11 +99,6 @@ class DelimitedLog:
         self._width, self.time_name = len(names), wanted.get("time", "")
         self.roles = _places(wanted, names, self._asked, self.where)
 
-    @property
-    def columns(self) -> frozenset[str]:
-        """What the log has of each row."""
-        return frozenset(self.roles)
-
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Lines, many at a time, each block with the number of its first."""
         if self._first is None:
@@ -93,8 +111,8 @@ class DelimitedLog:
         for first, text in chain([(line, block)] if block else [], self._blocks):
             yield from few_lines(first, text, self._most_lines)
 
-    def parse(self, block: tuple[int, bytes]) -> Batch:
-        """The rows of some lines."""
+    def parse(self, block: tuple[int, bytes], key: Any) -> LogBatch:
+        """The rows of some lines; ``key`` is the secret of the run."""
         first, text = block
         lines = count_lines(text) + (not text.endswith(b"\n"))
         ended = text if text.endswith(b"\n") else text + b"\n"
@@ -108,20 +126,22 @@ class DelimitedLog:
         reasons = np.zeros(lines, np.uint8)
         least = 3 if self._aol else self._width
         split_lines(data, len(ended), least, self._width, role_of, starts, ends, reasons)
-        rows = _Rows(self, data, first, roles, starts, ends)
+        rows = _Rows(self, key, data, first, roles, starts, ends)
         return rows.batch(reasons)
 
 
 class _Rows:
     """The lines of one block, on their way to columns."""
 
-    def __init__(self, log: DelimitedLog, data: Any, first: int, roles: list[str], starts: Any, ends: Any) -> None:
-        self.log, self.data, self.first = log, data, first
+    def __init__(
+        self, log: DelimitedLog, key: Any, data: Any, first: int, roles: list[str], starts: Any, ends: Any
+    ) -> None:  # fmt: skip
+        self.log, self.key, self.data, self.first = log, key, data, first
         self.starts = dict(zip(roles, starts, strict=True))
         self.ends = dict(zip(roles, ends, strict=True))
         self.rejected = Rejected()
 
-    def batch(self, reasons: Any) -> Batch:
+    def batch(self, reasons: Any) -> LogBatch:
         for code, reason in _REASONS.items():
             self._reject(reason, np.flatnonzero(reasons == code))
         keep = np.flatnonzero(reasons == GOOD)
@@ -130,7 +150,7 @@ class _Rows:
         ranks, keep, times = self._ranks(keep, times)
         keep, times, ranks = self._drop_without_id(keep, times, ranks)
         table = drop_without_terms(self._table(keep, times, ranks), self.rejected, self.log.where)
-        return Batch(table, len(reasons) - int((reasons == BLANK).sum()), self.rejected)
+        return LogBatch(table, len(reasons) - int((reasons == BLANK).sum()), self.rejected)
 
     def _reject(self, reason: str, rows: Any, role: str = "") -> None:
         if reason == _REASONS[BLANK]:
@@ -195,7 +215,7 @@ class _Rows:
         return text_array(*gather(self.data, self.starts[role][rows], self.ends[role][rows]))
 
     def numbers(self, role: str, rows: Any) -> pa.Array:
-        return pa.array(hash_all(self.data, self.starts[role][rows], self.ends[role][rows], self.log._key))
+        return pa.array(hash_all(self.data, self.starts[role][rows], self.ends[role][rows], self.key))
 
 
 def _entries(rows: _Rows, keep: Any) -> pa.Array:
@@ -226,16 +246,16 @@ _MAKERS: dict[str, Any] = {
 def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str], where: str) -> dict[str, int]:
     for role in asked:
         if role not in ROLES:
-            raise UnknownName("column of a log", role, ROLES, "--columns")
+            raise UnknownName("column of a log", role, ROLES, "columns=")
     found = {role: names.index(name) for role, name in wanted.items() if name in names}
     lost = [name for role, name in wanted.items() if role not in found and (role in NEEDED or role in asked)]
     lost += [role for role in NEEDED if role not in wanted]
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
-            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name them with --columns, as in "
-            "--columns user=UID,time=TS,query=Q"
+            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name them with columns=, as in "
+            "user=UID,time=TS,query=Q"
         )
     if len(set(found.values())) < len(found):
-        raise ConfigError("--columns: a column is named for two parts; each part needs a column of its own")
+        raise ConfigError("columns=: a column is named for two parts; each part needs a column of its own")
     return found

@@ -1,6 +1,6 @@
 """Which other phrases name a group? Those that people put where group terms stand (appendix A of the GSQR paper).
 
-Every specialising reformulation is a template and a keyphrase: "hairstyles" -> "hairstyles for women over 50" is
+Every specializing reformulation is a template and a keyphrase: "hairstyles" -> "hairstyles for women over 50" is
 "hairstyles for [KEYPHRASE]" with "women over 50". Prepositions at the ends of the added block stay in the template. A
 keyphrase scores
 
@@ -28,6 +28,7 @@ COLUMNS = ("keyphrase", "score", "n", "users", "decision")
 # A cell that begins so would be a formula to a program for spreadsheets; after an apostrophe it is text.
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _REFUSED = frozenset({"no", "n", "-"})
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ def score_keyphrases(counts: pl.LazyFrame, seed: Iterable[str]) -> pl.DataFrame:
     )
     # Only templates of seeds are left, and each has its seeds in it.
     everything = of_seed.select(pl.col("seeded").sum()).collect().item() or 1
-    scored = scored.with_columns(score=pl.col("score") / everything, seed=pl.col("keyphrase").is_in(seeds))
+    # Parts are summed in any order: beyond twelve digits sums differ.
+    score = (pl.col("score") / everything).round_sig_figs(_DIGITS)
+    scored = scored.with_columns(score=score, seed=pl.col("keyphrase").is_in(seeds))
     return scored.sort("score", "keyphrase", descending=[True, False])
 
 

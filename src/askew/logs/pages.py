@@ -24,7 +24,6 @@ from askew.logs.definition import SEVERAL
 from askew.logs.numbers import mean, share
 
 KINDS = ("seeks-specific", "corrects", "intensifies", "reinforces")
-MARGIN = 0.2
 
 
 def own_shares(events: pl.DataFrame, groups: Sequence[str], side: str) -> Any:
@@ -54,7 +53,7 @@ def lean_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
 
-def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float = MARGIN) -> pl.DataFrame:
+def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float) -> pl.DataFrame:
     """How many reformulations are of which kind, for all groups and for each."""
     one = events.filter((pl.col("group") != SEVERAL) & pl.col("page_before"))
     kinds = kinds_of(own_shares(one, groups, "before"), len(groups), margin)
@@ -71,7 +70,7 @@ def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float = MARG
     return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
 
-def kinds_of(shares: Any, groups: int, margin: float = MARGIN) -> Any:
+def kinds_of(shares: Any, groups: int, margin: float) -> Any:
     """The number of the kind of each event, by the share of its group on the first page."""
     even = 1.0 / groups
     low, high = even * (1 - margin), even + (1 - even) * margin

@@ -15,10 +15,9 @@ from askew.logs.columns import bytes_of, list_sizes, text_array
 from askew.logs.definition import LogVocabulary
 from askew.logs.scan import gather
 from askew.logs.termtable import TermTable, vocabulary_table
-from askew.logs.walk import FOR_GROUP, OTHER, SPECIALISING, find_searches, group_rows, match_pairs, mix, sort_times
+from askew.logs.walk import FOR_GROUP, OTHER, SPECIALIZING, find_searches, group_rows, match_pairs, mix, sort_times
 
 KEYPHRASE = "[KEYPHRASE]"
-DEFAULT_GAP = 30 * 60_000
 _LATE_SHOWN = 3
 
 
@@ -34,7 +33,7 @@ class Walk:
     """How a log is walked through: the terms, the gap in milliseconds that ends a session, what to collect."""
 
     vocabulary: LogVocabulary
-    gap: int = DEFAULT_GAP
+    gap: int
     topics: TopicsOf | None = None
     templates: bool = False
     with_topics: bool = True
@@ -47,7 +46,7 @@ class Walk:
 
 @dataclass
 class Walked:
-    """What was found in some rows. ``counts`` are of rows, users, sessions, searches, pairs, specialising, for_group;
+    """What was found in some rows. ``counts`` are of rows, users, sessions, searches, pairs, specializing, for_group;
     ``late`` are the lines of a few rows that stood after a later one of their user.
     """
 
@@ -123,10 +122,10 @@ class _FoundPairs:
         users = int(user.max()) + 1
         named = {
             name: np.bincount(user[self.kind >= least], minlength=users)
-            for name, least in (("pairs", OTHER), ("specialising", SPECIALISING), ("for_group", FOR_GROUP))
+            for name, least in (("pairs", OTHER), ("specializing", SPECIALIZING), ("for_group", FOR_GROUP))
         }
         found = {name: int(each.sum()) for name, each in named.items()}
-        for hits, of in (("specialising", "pairs"), ("for_group", "specialising")):
+        for hits, of in (("specializing", "pairs"), ("for_group", "specializing")):
             found[f"{hits}:{of}"] = int(named[hits] @ named[of])
             found[f"{of}:users"] = int((named[of] > 0).sum())
         return found | {f"{name}:2": int(each @ each) for name, each in named.items()}
@@ -200,8 +199,8 @@ class _FoundPairs:
         return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
     def templates(self, data: Any, offsets: Any, vocabulary: LogVocabulary) -> pa.Table:
-        """Template and keyphrase of each specialising reformulation, with the user who made it."""
-        at = np.flatnonzero((self.kind == SPECIALISING) | (self.kind == FOR_GROUP))
+        """Template and keyphrase of each specializing reformulation, with the user who made it."""
+        at = np.flatnonzero((self.kind == SPECIALIZING) | (self.kind == FOR_GROUP))
         rows = self.order[self.first[at]]
         begin, stop = offsets[rows], offsets[rows + 1]
         start, end = begin + self.start[at], begin + self.end[at]

@@ -12,19 +12,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import DataError
-from askew.logs.events import Batch
 from askew.logs.tables import to_batch, wanted_columns
+from askew.plugins.log_formats import LogBatch, LogFile, LogRows
 
 # Rows with lists of results are large: a few of them fill a block.
 _ROWS = 1 << 15
 _SAMPLE = 2000
 
 
+class ParquetFormat:
+    """Parquet: columns of any name; clicks, results and texts may be lists."""
+
+    name, endings = "parquet", (".parquet",)
+
+    def read(self, file: LogFile, columns: Mapping[str, str] | None = None) -> LogRows:
+        """The rows of a file."""
+        log = ParquetLog(file.path, columns)
+        return LogRows(frozenset(log.roles), log.blocks(), log.parse)
+
+    def expected_bytes(self, path: Path, columns: Mapping[str, str] | None = None) -> int:
+        """About how much room the columns take unpacked."""
+        return ParquetLog(path, columns).expected_bytes
+
+
 class ParquetLog:
     """Reads a few rows at a time."""
 
-    def __init__(self, path: Path, key: Any, columns: Mapping[str, str] | None = None) -> None:
-        self.where, self._key = str(path), key
+    def __init__(self, path: Path, columns: Mapping[str, str] | None = None) -> None:
+        self.where = str(path)
         with _readable(f"log {path}: not a whole Parquet file"):
             self._file = pq.ParquetFile(path)
             names = list(self._file.schema_arrow.names)
@@ -40,11 +55,6 @@ class ParquetLog:
             0 if first is None or not first.num_rows else first.nbytes * self._file.metadata.num_rows // first.num_rows
         )
 
-    @property
-    def columns(self) -> frozenset[str]:
-        """What the log has of each row."""
-        return frozenset(self.roles)
-
     def blocks(self) -> Iterator[tuple[int, pa.Table]]:
         """Rows, many at a time, each block with the number of its first."""
         first = 1
@@ -58,21 +68,14 @@ class ParquetLog:
             yield first, pa.Table.from_batches([batch])
             first += batch.num_rows
 
-    def parse(self, block: tuple[int, pa.Table]) -> Batch:
+    def parse(self, block: tuple[int, pa.Table], key: Any) -> LogBatch:
         """The rows of a block as events."""
         first, table = block
         # A damaged page may give a table that is not as its type says.
         with _readable(f"log {self.where}: damaged in the rows {first} to {first + table.num_rows - 1}"):
-            named = {role: _known(table[name]) for role, name in self.roles.items()}
+            named = {role: table[name] for role, name in self.roles.items()}
             named["line"] = pa.array(np.arange(first, first + table.num_rows))
-            return to_batch(pa.table(named), self._key, self.where)
-
-
-def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Views of texts as texts: Arrow can do less with views."""
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+            return to_batch(pa.table(named), key, self.where)
 
 
 @contextmanager

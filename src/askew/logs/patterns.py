@@ -14,9 +14,9 @@ from askew.logs.numbers import NOTHING, Estimate, median, share, share_of
 
 
 def frequency_table(counts: Counter[str]) -> pl.DataFrame:
-    """Pairs that specialise, and specialising reformulations that are for a group, with shares."""
+    """Pairs that specialize, and specializing reformulations that are for a group, with shares."""
     rows = []
-    for what, of in (("specialising", "pairs"), ("for_group", "specialising")):
+    for what, of in (("specializing", "pairs"), ("for_group", "specializing")):
         found = _streamed_share(counts, what, of)
         rows.append(
             {"what": what, "of": of, "hits": counts[what], "n": counts[of], "share": found.value,

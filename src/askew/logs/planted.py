@@ -39,8 +39,8 @@ class Planted:
 
     sessions: int = 40_000
     users: int = 12_000
-    # Two queries a session: unrelated, specialised by something else, specialised for a group.
-    specialising: float = 0.45
+    # Two queries a session: unrelated, specialized by something else, specialized for a group.
+    specializing: float = 0.45
     for_group: float = 0.4
     female: float = 0.54
     # How much a user's earlier choice tells of the next one.
@@ -81,7 +81,7 @@ class Planted:
 
     @cached_property
     def queries(self) -> Queries:
-        """The original queries, each with its topic, its genderedness, its probabilities."""
+        """The original queries, each with its topic, its association, its probabilities."""
         return make_queries(self)
 
     @cached_property
@@ -96,7 +96,7 @@ class Queries:
 
     texts: list[str]
     topics: list[str]
-    genderedness: Any
+    association: Any
     in_log: Any
     in_events: Any
     female: Any
@@ -113,7 +113,7 @@ def make_queries(planted: Planted) -> Queries:
     words, vectors = _vectors(texts, rng)
     place = {word: i for i, word in enumerate(words)}
     sums = np.array([sum(vectors[place[word]] for word in text.split()) for text in texts])
-    genderedness = sums[:, 0] / np.linalg.norm(sums, axis=1)
+    association = sums[:, 0] / np.linalg.norm(sums, axis=1)
     published = _published()
     number = {topic: i for i, topic in enumerate(planted.words)}
     of = np.array([number[topic] for topic in topics])
@@ -121,7 +121,7 @@ def make_queries(planted: Planted) -> Queries:
     log = rng.dirichlet(np.full(len(sizes), 8.0))
     rate = np.array([published[topic][0] for topic in planted.words]) ** 0.5
     in_log, in_events = log[of] / sizes[of], (log * rate)[of] / sizes[of]
-    score = planted.correlation * _normal_ranks(genderedness) + math.sqrt(
+    score = planted.correlation * _normal_ranks(association) + math.sqrt(
         1 - planted.correlation**2
     ) * rng.standard_normal(len(texts))
     female = 1 / (1 + np.exp(-(math.log(planted.female / (1 - planted.female)) + 0.9 * score)))
@@ -130,7 +130,7 @@ def make_queries(planted: Planted) -> Queries:
     return Queries(
         texts,
         topics,
-        genderedness,
+        association,
         in_log / in_log.sum(),
         in_events / in_events.sum(),
         female,
@@ -185,9 +185,9 @@ def joint(planted: Planted) -> Any:
 def truth_of(planted: Planted) -> dict[str, Any]:
     """The true value of every planted effect, computed from the chances and not from a sample."""
     both, queries = joint(planted), planted.queries
-    specialising = planted.specialising
+    specializing = planted.specializing
     found: dict[str, Any] = {
-        "specialising": specialising,
+        "specializing": specializing,
         "for_group": planted.for_group,
         "share": {group: float(both[:, g].sum()) for g, group in enumerate(GROUPS)},
         "entry": _entry_truth(both),
@@ -197,7 +197,7 @@ def truth_of(planted: Planted) -> dict[str, Any]:
         "kind": dict(zip(KINDS, planted.kinds, strict=True)),
         "site": site_truth(planted),
         "topic": _topic_truth(planted, both),
-        "genderedness": spearman(queries.female, queries.genderedness).rho,
+        "association": spearman(queries.female, queries.association).rho,
     }
     return found
 
@@ -277,7 +277,7 @@ def site_truth(planted: Planted) -> dict[str, float]:
 
 def _topic_truth(planted: Planted, both: Any) -> dict[str, dict[str, float]]:
     queries = planted.queries
-    events = planted.specialising * planted.for_group
+    events = planted.specializing * planted.for_group
     of = np.array(queries.topics)
     found = {}
     for topic in planted.words:

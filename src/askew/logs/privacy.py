@@ -9,32 +9,33 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import polars as pl
 
-from askew.core.errors import ConfigError
 from askew.core.lexicon import load_lexicon
 from askew.logs.definition import LOG_DATA, canonical
 
 RARE, NAME, SPECULATION = "few users", "a person's name", "speculation about identity"
-LEAST_USERS = 5
 
 
 @dataclass(frozen=True)
 class Privacy:
-    """A text is shown when at least ``least_users`` users typed it and no name or phrase of the lists is in it."""
+    """A text is shown when at least ``least_users`` users typed it and no name or phrase of the lists is in it.
 
-    least_users: int = LEAST_USERS
+    The phrases that speculate about a person are about some groups only (``speculation_groups``): ``guesses`` says
+    whether they are looked for.
+    """
 
-    def __post_init__(self) -> None:
-        if self.least_users < 1:
-            raise ConfigError(f"--min-users: expected a number from 1 on, found {self.least_users}")
+    least_users: int
+    guesses: bool = True
 
     def reasons(self, texts: pl.Series, users: pl.Series) -> pl.Series:
         """Why each text is withheld; null where it may be shown. A text that few typed is looked at no further."""
         # A name counts wherever it stands between other signs: mary's, mary-ann, @mary.
         words = pl.col("text").str.extract_all(r"[\p{L}\p{M}]+")
-        frame = pl.DataFrame({"text": texts, "users": users, "spoken": speculates(texts)})
+        guessed = speculates(texts) if self.guesses else pl.repeat(False, len(texts), eager=True)
+        frame = pl.DataFrame({"text": texts, "users": users, "spoken": guessed})
         named = words.list.eval(pl.element().is_in(list(first_names()))).list.any()
         spoken = pl.col("spoken")
         return frame.select(
@@ -90,5 +91,14 @@ def first_names() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def speculation() -> tuple[str, ...]:
     """Phrases that make a query one about who a person is."""
-    data = tomllib.loads((LOG_DATA / "speculation-en.toml").read_text(encoding="utf-8"))
-    return tuple(sorted({canonical(phrase) for phrase in data["phrases"]}))
+    return tuple(sorted({canonical(phrase) for phrase in _speculation()["phrases"]}))
+
+
+def speculation_groups() -> frozenset[str]:
+    """The groups that these phrases are about."""
+    return frozenset(_speculation()["groups"])
+
+
+@lru_cache(maxsize=1)
+def _speculation() -> dict[str, Any]:
+    return tomllib.loads((LOG_DATA / "speculation-en.toml").read_text(encoding="utf-8"))

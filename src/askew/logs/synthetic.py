@@ -74,7 +74,7 @@ class SyntheticLog:
         # By time, a chunk begins where the last one ended.
         begin = _START + (number * int(day.max() + 1) * _DAY * 2 if order == "time" else 0)
         start = begin + day * _DAY + rng.integers(0, _DAY // 2, size)
-        kind = np.where(rng.random(size) < p.specialising, np.where(rng.random(size) < p.for_group, 2, 1), 0)
+        kind = np.where(rng.random(size) < p.specializing, np.where(rng.random(size) < p.for_group, 2, 1), 0)
         drawn = self._draw(rng, kind, user, share)
         user = user + (first * p.users) // p.sessions
         columns = self._columns(rng, kind, drawn, user, start, first)
@@ -147,7 +147,7 @@ class SyntheticLog:
         odd = (rng.random(len(first)) < self.planted.rare) & (kind > 0)
         if not odd.any():
             return one, two
-        # A word of its own at both ends keeps the second query a specialisation of the first.
+        # A word of its own at both ends keeps the second query a specialization of the first.
         tail = pl.Series(np.arange(number, number + len(first))).cast(pl.String)
         secret = pl.Series(np.where(odd, 1, 0)).cast(pl.Boolean)
         frame = pl.DataFrame({"one": one, "two": two, "tail": " onlyone" + tail, "odd": secret})

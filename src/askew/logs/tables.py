@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import DataError, UnknownName, place
+from askew.core.errors import ConfigError, DataError, UnknownName, place
 from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed, list_sizes
-from askew.logs.events import COLUMNS, Batch, Rejected, entry_code, shape
+from askew.logs.events import entry_code, shape
 from askew.logs.scan import NOT_UTF8, NUL, TOO_LATE, parse_times
+from askew.plugins.log_formats import LOG_COLUMNS, LogBatch, Rejected
 
 _FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
 _TEXTS = ("query", "topic", "click_doc", "results", "texts")
@@ -22,27 +23,27 @@ _LARGEST_RANK = 2**31 - 1
 
 def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str) -> dict[str, str]:
     """Which column plays which part: those asked for, and those that are called as the part is."""
-    roles = [role for role in COLUMNS if role != "line"]
+    roles = [role for role in LOG_COLUMNS if role != "line"]
     for role, name in (asked or {}).items():
         if role not in roles:
-            raise UnknownName("column of a log", role, roles, "--columns")
+            raise UnknownName("column of a log", role, roles, "columns=")
         if name not in names:
-            raise DataError(f"{where}: --columns names {name!r} as the {role}, but there is no such column")
+            raise DataError(f"{where}: columns= names {name!r} as the {role}, but there is no such column")
     found = {role: (asked or {}).get(role, role) for role in roles if role in (asked or {}) or role in names}
     lost = [role for role in ("time", "query") if role not in found]
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
-            f"{where}: expected a column {what}, found {len(names)} columns; name them with --columns, as in "
-            "--columns user=UID,time=TS,query=Q"
+            f"{where}: expected a column {what}, found {len(names)} columns; name them with columns=, as in "
+            "user=UID,time=TS,query=Q"
         )
     return found
 
 
-def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> Batch:
-    """Rows with columns of COLUMNS, in any fitting types, as events; ``line`` says where each row stands."""
+def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch:
+    """Rows with columns of LOG_COLUMNS, in any fitting types, as events; ``line`` says where each row stands."""
     rejected = Rejected()
-    columns = {name: raw[name].combine_chunks() for name in raw.column_names}
+    columns = {name: _without_views(raw[name].combine_chunks()) for name in raw.column_names}
     good = np.ones(raw.num_rows, np.bool_)
     lines = columns["line"].to_numpy(zero_copy_only=False)
 
@@ -72,7 +73,20 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> Batch:
         columns["entry"] = _entries(_plain(columns["entry"], "entry", where))
     keep = pa.array(np.flatnonzero(good))
     table = _events({name: column.take(keep) for name, column in columns.items()}, times[good], key)
-    return Batch(drop_without_terms(table, rejected, where), raw.num_rows, rejected)
+    return LogBatch(drop_without_terms(table, rejected, where), raw.num_rows, rejected)
+
+
+def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
+    """A log whose fields are fixed has no columns to name."""
+    if columns:
+        raise ConfigError(f"columns=: {what} has fixed fields; columns are named for tables, tsv and parquet only")
+
+
+def _without_views(column: pa.Array) -> pa.Array:
+    """Views of texts as texts: Arrow can do less with views."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
 
 
 def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
@@ -94,7 +108,7 @@ def _complete_clicks(named: dict[str, Any]) -> None:
     if "click_doc" not in named:
         return
     docs = list_sizes(named["click_doc"])
-    ranks = named.get("click_rank", pa.array([[]] * len(docs), COLUMNS["click_rank"]))
+    ranks = named.get("click_rank", pa.array([[]] * len(docs), LOG_COLUMNS["click_rank"]))
     known = list_sizes(ranks)
     lost = (known == 0) & (docs > 0)
     sizes = np.where(lost, docs, known)
@@ -124,14 +138,14 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
     """A column of texts, or of lists of texts where the part is a list; a single value is a list of one."""
-    lists = pa.types.is_list(COLUMNS[name])
+    lists = pa.types.is_list(LOG_COLUMNS[name])
     if lists and not _is_list(column.type):
         texts = _plain(column, name, where)
         there = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
         offsets = np.zeros(len(texts) + 1, np.int32)
         np.cumsum(there.to_numpy(zero_copy_only=False), out=offsets[1:])
         return pa.ListArray.from_arrays(pa.array(offsets), texts.filter(there))
-    return _cast(column, COLUMNS[name], name, where) if lists else _plain(column, name, where)
+    return _cast(column, LOG_COLUMNS[name], name, where) if lists else _plain(column, name, where)
 
 
 def _plain(column: pa.Array, name: str, where: str) -> pa.Array:
@@ -196,7 +210,7 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
     wrong = (ranks < 1) | (ranks > _LARGEST_RANK)
     odd = np.zeros(len(column), np.bool_)
     np.logical_or.at(odd, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), wrong)
-    return column.cast(COLUMNS["click_rank"], safe=False), odd
+    return column.cast(LOG_COLUMNS["click_rank"], safe=False), odd
 
 
 def _entries(column: pa.Array) -> pa.Array:

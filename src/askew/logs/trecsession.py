@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, DataError
-from askew.logs.events import Batch
-from askew.logs.tables import to_batch
+from askew.core.errors import DataError
+from askew.logs.tables import refuse_columns, to_batch
+from askew.plugins.log_formats import LogBatch, LogFile, LogRows
 
 _SCHEMA = pa.schema(
     [
@@ -28,17 +28,23 @@ _SESSIONS = 500
 _LARGEST_SESSION = 1 << 28
 
 
+class TrecSessionFormat:
+    """The XML of the TREC session tracks, with results, texts and clicks."""
+
+    name, endings = "trec-session", (".xml",)
+
+    def read(self, file: LogFile, columns: Mapping[str, str] | None = None) -> LogRows:
+        """The queries of all sessions."""
+        refuse_columns(columns, "a TREC session log")
+        log = TrecSessionLog(file.blocks(), str(file.path))
+        return LogRows(frozenset(_SCHEMA.names) - {"line"}, log.blocks(), log.parse, sessions_as_users=True)
+
+
 class TrecSessionLog:
     """Reads a few sessions at a time."""
 
-    columns = frozenset(_SCHEMA.names) - {"line"}
-
-    def __init__(self, blocks: Iterable[bytes], key: Any, where: str, columns: Mapping[str, str] | None = None) -> None:
-        if columns:
-            raise ConfigError(
-                "--columns: a TREC session log has fixed fields; columns are named for tsv and parquet only"
-            )
-        self._blocks, self._key, self.where = blocks, key, where
+    def __init__(self, blocks: Iterable[bytes], where: str) -> None:
+        self._blocks, self.where = blocks, where
 
     def blocks(self) -> Iterator[list[dict[str, Any]]]:
         """The queries of some sessions."""
@@ -86,9 +92,9 @@ class TrecSessionLog:
             line, column = error.position
             raise DataError(f"log {self.where}:{line}: not well-formed XML at column {column}") from None
 
-    def parse(self, block: list[dict[str, Any]]) -> Batch:
+    def parse(self, block: list[dict[str, Any]], key: Any) -> LogBatch:
         """The queries of some sessions as events."""
-        return to_batch(pa.Table.from_pylist(block, schema=_SCHEMA), self._key, self.where, "query")
+        return to_batch(pa.Table.from_pylist(block, schema=_SCHEMA), key, self.where, "query")
 
 
 def _row(session: Element, query: Element, number: int) -> dict[str, Any]:

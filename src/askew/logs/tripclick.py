@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as paj
 
-from askew.core.errors import ConfigError, place
-from askew.logs.events import Batch, Rejected
-from askew.logs.tables import to_batch
+from askew.core.errors import place
+from askew.logs.tables import refuse_columns, to_batch
+from askew.plugins.log_formats import LogBatch, LogFile, LogRows, Rejected
 
 _SCHEMA = pa.schema(
     [
@@ -29,26 +29,28 @@ _SCHEMA = pa.schema(
         ("Documents", pa.list_(pa.int64())),
     ]
 )
+_COLUMNS = frozenset({"session", "time", "query", "click_doc", "click_rank", "results"})
 _NOT_JSON = "not a JSON record"
+
+
+class TripClickFormat:
+    """The TripClick log: JSON Lines with a record for each click."""
+
+    name, endings = "tripclick", (".json", ".jsonl")
+
+    def read(self, file: LogFile, columns: Mapping[str, str] | None = None) -> LogRows:
+        """The records of a file."""
+        refuse_columns(columns, "a TripClick log")
+        return LogRows(_COLUMNS, file.lines(), TripClickLog(str(file.path)).parse)
 
 
 class TripClickLog:
     """Reads blocks of whole lines."""
 
-    columns = frozenset({"session", "time", "query", "click_doc", "click_rank", "results"})
+    def __init__(self, where: str) -> None:
+        self.where = where
 
-    def __init__(
-        self, blocks: Iterable[tuple[int, bytes]], key: Any, where: str, columns: Mapping[str, str] | None = None
-    ) -> None:
-        if columns:
-            raise ConfigError("--columns: a TripClick log has fixed fields; columns are named for tsv and parquet only")
-        self._blocks, self._key, self.where = blocks, key, where
-
-    def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Lines, many at a time, each block with the number of its first."""
-        yield from self._blocks
-
-    def parse(self, block: tuple[int, bytes]) -> Batch:
+    def parse(self, block: tuple[int, bytes], key: Any) -> LogBatch:
         """The records of some lines."""
         first, text = block
         rejected = Rejected()
@@ -56,9 +58,9 @@ class TripClickLog:
         if table is None:
             table, lines = self._carefully(first, text, rejected)
         numbers = np.arange(first, first + table.num_rows) if lines is None else np.array(lines, np.int64)
-        batch = to_batch(_roles(table, numbers), self._key, self.where, "line")
+        batch = to_batch(_roles(table, numbers), key, self.where, "line")
         rejected.merge(batch.rejected)
-        return Batch(batch.table, batch.rows + rejected.counts[_NOT_JSON], rejected)
+        return LogBatch(batch.table, batch.rows + rejected.counts[_NOT_JSON], rejected)
 
     def _carefully(self, first: int, text: bytes, rejected: Rejected) -> tuple[pa.Table, list[int]]:
         """Line by line, where the columnar reader has met something odd."""

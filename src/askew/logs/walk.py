@@ -16,7 +16,7 @@ from askew.logs.termtable import value_of
 from askew.sorting import sort_rows
 
 # What a search is to the one before it in its session.
-FIRST, OTHER, SPECIALISING, FOR_GROUP = 0, 1, 2, 3
+FIRST, OTHER, SPECIALIZING, FOR_GROUP = 0, 1, 2, 3
 
 _BLANK = 32
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -127,7 +127,7 @@ def match_pairs(
     slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any, longest: int,
     kind: Any, block_start: Any, block_end: Any, mask: Any, group_terms: Any,
 ) -> None:  # fmt: skip
-    """For each search, what it is to the one before it; for a specialising one its block, groups and group terms."""
+    """For each search, what it is to the one before it; for a specializing one its block, groups and group terms."""
     read = np.zeros(4, np.int64)
     words = np.empty(MOST_WORDS + 1, np.int64)
     sizes = np.empty(MOST_WORDS + 1, np.int64)
@@ -163,7 +163,7 @@ def match_pairs(
                 data, start, end, slots, texts, bounds, values, is_prefix, prefixes, longest, words, sizes, masks, read
             )
             if kind[s] == OTHER or read[0] > 0:
-                kind[s] = FOR_GROUP if read[0] > 0 else SPECIALISING
+                kind[s] = FOR_GROUP if read[0] > 0 else SPECIALIZING
                 block_start[s], block_end[s] = start - b, end - b
                 mask[s], group_terms[s] = read[0], read[1]
             if read[0] > 0:

@@ -11,7 +11,8 @@ import json
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from askew.core.measure import Direction, Measure
 from askew.core.ranking import Hits
 from askew.measures.catalogue import Catalogue
 from askew.plugins.kinds import MeasureFamily, RankerPlugin, Stage
+from askew.plugins.log_formats import LOG_COLUMNS, LogFormat
 from askew.plugins.methods import Candidates, Passage, QueryBatch, ReformulatorPlugin
 
 TOY_DOCS = {
@@ -181,6 +183,40 @@ TOY_PASSAGES = {
     "p4": "The railway station was opened in 1871 by the North Line company. The station hall has a glass roof.",
     "p5": "Façades of old railway stations were built of brick; engineers of the line drew the plans in 1869.",
 }
+
+
+def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """A log format reads a file of its own, says which columns it has, and gives the same rows each time.
+
+    ``path`` is a small file of this format with at least one row that can be read. Returns its rows as they are kept,
+    ids left out, for a test of what is in them.
+    """
+    from askew.app.logs.reading import read_rows
+    from askew.app.logs.sources import file_source
+
+    assert isinstance(form, LogFormat), "it lacks an attribute: see askew.plugins.log_formats.LogFormat"
+    assert re.fullmatch(r"[a-z0-9-]+", form.name), "a name has lower-case letters, digits and hyphens"
+    assert (type(form).__doc__ or "").strip(), "the first line of the description says what it reads"
+    assert path.name.lower().removesuffix(".gz").endswith(form.endings), "a file in a folder is known by its ending"
+    source = file_source(path, form, columns)
+    has = source.open(None).columns
+    assert has <= set(LOG_COLUMNS), f"unknown columns: {', '.join(sorted(has - set(LOG_COLUMNS)))}"
+    assert {"time", "query"} <= has and has & {"user", "session"}, "a row has a time, a query, and a user or a session"
+    found, again = (list(read_rows(source)) for _ in range(2))
+    kept = [row for batch in found for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
+    assert kept, "none of the rows can be read: " + ", ".join(str(dict(batch.rejected.counts)) for batch in found)
+    for batch in found:
+        assert set(batch.table.column_names) >= has - {"line"}, "each table has the columns that were said"
+        assert batch.rows == batch.table.num_rows + batch.rejected.total, "rows = rows kept + rows left out"
+    lines = [row["line"] for row in kept]
+    assert lines == sorted(set(lines)), "the line of a row says where it stands, each once and in order"
+    rows = [row for batch in again for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
+    assert rows == kept, "the same rows each time; only ids differ, for their key is drawn anew"
+    return kept
+
+
+def _ids_of(table: pa.Table) -> list[str]:
+    return [name for name in ("user", "session") if name in table.column_names]
 
 
 def _shuffled(items: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from askew.app.logs.analyse import LogReport
+from askew.app.logs.report import LogReport
 from askew.core.errors import DataError
 
 _NOT_GROUPS = ("all", "several")

@@ -1,4 +1,4 @@
-"""A made-up log with planted effects, analysed: what was found beside what was planted."""
+"""A made-up log with planted effects, analyzed: what was found beside what was planted."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from askew.app.logs.analyse import LogReport, LogSettings, analyse_log
+from askew.app.logs.analyze import analyze_log
 from askew.app.logs.cells import ends
 from askew.app.logs.reading import Progress
+from askew.app.logs.report import LogReport
+from askew.app.logs.settings import LogSettings
 from askew.core.errors import ConfigError
-from askew.core.lexicon import load_lexicon
+from askew.core.groups import Groups
 from askew.logs.planted import GROUPS, Planted
 from askew.logs.synthetic import SyntheticLog, write_log
 
+# The terms of the made-up log, whatever the defaults are.
 _LEXICON = "gsqr2023"
 
 
 def demo_report(
     planted: Planted | None = None, settings: LogSettings | None = None, progress: Progress | None = None
 ) -> LogReport:
-    """Make a log, analyse it as any other, and add a table of what was planted."""
+    """Make a log, analyze it as any other, and add a table of what was planted."""
     made, given = planted or Planted(), settings or LogSettings()
     _check(given)
     with tempfile.TemporaryDirectory(prefix="askew-demo-") as folder:
         path = write_log(SyntheticLog(made), Path(folder) / "made-up.parquet")
         vectors = write_vectors(made, Path(folder))
-        report = analyse_log([path], "parquet", replace(given, vectors=vectors), progress)
-    if report.settings["lexicon"] == load_lexicon(_LEXICON).id:
+        report = analyze_log(path, format="parquet", settings=replace(given, vectors=vectors), progress=progress)
+    if report.settings["lexicon"] == Groups.load(_LEXICON).lexicon.id:
         report.tables["planted"] = planted_table(report, made)
         told = "the table planted says what was put into it"
     else:
@@ -43,10 +46,12 @@ def demo_report(
 def _check(given: LogSettings) -> None:
     for what, value in (("vectors", given.vectors), ("columns", given.columns)):
         if value is not None:
-            raise ConfigError(f"--demo: the made-up log has its own {what}; leave --{what} out")
-    lexicon = load_lexicon(given.lexicon)
-    if not set(GROUPS) <= set(lexicon.groups):
-        raise ConfigError(f"--demo: the made-up log adds terms for {' and '.join(GROUPS)}, {lexicon.name!r} lacks them")
+            raise ConfigError(f"demo=: the made-up log has its own {what}; leave {what}= out")
+    groups = Groups.of(given.groups)
+    if not set(GROUPS) <= set(groups.names):
+        raise ConfigError(
+            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, {groups.lexicon.name!r} lacks them"
+        )
 
 
 def write_vectors(planted: Planted, folder: Path) -> Path:
@@ -76,7 +81,7 @@ def planted_table(report: LogReport, planted: Planted) -> pl.DataFrame:
 def effects(planted: Planted) -> Iterator[tuple[str, float, str, str, dict[str, str]]]:
     """Every planted effect: its name, its true value, and the table, column and row where it should be found."""
     truth = planted.truth
-    for what in ("specialising", "for_group"):
+    for what in ("specializing", "for_group"):
         yield f"{what} reformulations", truth[what], "frequency", "share", {"what": what}
     for group, value in truth["share"].items():
         yield f"{group} share", value, "groups", "share", {"group": group}
@@ -95,7 +100,7 @@ def effects(planted: Planted) -> Iterator[tuple[str, float, str, str, dict[str, 
     for topic, values in truth["topic"].items():
         for name, value in values.items():
             yield f"{name} {topic}", value, "topics", name, {"topic": topic}
-    yield "genderedness", truth["genderedness"], "genderedness", "rho", {"topic": "overall"}
+    yield "association", truth["association"], "association", "rho", {"topic": "overall"}
 
 
 def _found(table: pl.DataFrame | None, value: str, where: dict[str, str]) -> tuple[float, float, float, int] | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from askew.app.logs.analyse import LogReport
 from askew.app.logs.cells import counts, made, names, number, numbers, p_values, percent, quote, shares, words, yes
+from askew.app.logs.report import LogReport
 from askew.logs.effect import MOVES_SHOWN
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Interval, Points, bars, dots, scatter
@@ -19,7 +19,7 @@ from askew.publish.page.table import NAME, WORDS, Column, html_table, table
 
 _COUNTS = {
     "rows_read": "rows read", "rows": "rows used", "users": "users", "sessions": "sessions", "searches": "searches",
-    "pairs": "pairs of searches that follow each other", "specialising": "specialising reformulations",
+    "pairs": "pairs of searches that follow each other", "specializing": "specializing reformulations",
     "for_group": "reformulations for a group",
 }  # fmt: skip
 _LIMITS = (
@@ -28,8 +28,9 @@ _LIMITS = (
     "Images, videos and advertisements of a result page are not in a log.",
     "Intervals are of 95% and take into account that a user may have several events. Many of them stand on this page: "
     "one in twenty is expected to miss.",
-    "Texts that few users typed, that hold a person's name, or that speculate about who a person is, are counted and "
-    "never shown. The filters are lists: they do not know every name.",
+    "Texts that few users typed or that hold a person's name are counted and never shown; where there are phrases for "
+    "the groups, neither are texts that speculate about who a person is. The filters are lists: they do not know every "
+    "name.",
 )
 _SHOWN = 30
 _SHOWN_SITES = 12
@@ -48,7 +49,7 @@ def _lead(report: LogReport) -> str:
     c = report.counts
     row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
     return (
-        f"{n.count(c['for_group'])} of {n.count(c['specialising'])} specialising reformulations add a group "
+        f"{n.count(c['for_group'])} of {n.count(c['specializing'])} specializing reformulations add a group "
         f"({n.share(row['share'])} {n.share_interval(row['low'], row['high'])}), in {n.count(c['rows_read'])} rows of "
         f"{n.count(c['users'])} users."
     )
@@ -72,7 +73,7 @@ def _patterns(report: LogReport) -> list[Markup]:
 
 
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
-    labels = {"specialising": "specialising, among pairs", "for_group": "for a group, among specialising"}
+    labels = {"specializing": "specializing, among pairs", "for_group": "for a group, among specializing"}
     return frequency.with_columns(pl.col("what").replace_strict(labels))
 
 
@@ -177,19 +178,19 @@ def _dots(about: About, data: pl.DataFrame, name: str, label: str) -> Markup:
 _NO_CORRELATION = "p: null hypothesis: there is no rank correlation."
 
 
-def _genderedness(report: LogReport) -> list[Markup]:
+def _association(report: LogReport) -> list[Markup]:
     t = report.tables
-    if "genderedness" not in t:
+    if "association" not in t:
         return []
-    note = "Positive: people add the group that the query leans to already. Negative: they add the other."
+    note = "Positive: people add the group that the words of the query are associated with. Negative: the other."
     note = f"{note} {_NO_CORRELATION}"
     told = "Dots: Spearman's correlation over queries, overall and per topic, with intervals."
-    about = About("genderedness", "Genderedness of the query against the group that is added", told)
+    about = About("association", "Association of the query and the group that is added", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
-    caption = f"Correlation of genderedness and the share of {report.settings['first_group']}"
+    caption = f"Correlation of the association with {report.settings['first_group']} and the share of it"
     return [
-        made("genderedness", caption, t["genderedness"], parts, note),
-        figure(_dots(about, t["genderedness"].drop_nulls("low"), "rho", "Spearman's rho"), about.title),
+        made("association", caption, t["association"], parts, note),
+        figure(_dots(about, t["association"].drop_nulls("low"), "rho", "Spearman's rho"), about.title),
         *_funnel(t["funnel"], report),
     ]
 
@@ -199,21 +200,21 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
         return []
     first = report.settings["first_group"]
     sides = {
-        f"query leans to {first}": points.filter(pl.col("genderedness") > 0),
-        "to the other": points.filter(pl.col("genderedness") < 0),
+        f"query associated with {first}": points.filter(pl.col("association") > 0),
+        "with the other": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = f"Points: queries by their number of reformulations and the share of {first}."
     about = About("funnel", "Queries that are not even", told)
     said = (
         "Queries whose reformulations differ from one half (two-tailed binomial test, p < 0.05; null "
-        "hypothesis: a reformulation adds either group equally often) and whose genderedness "
+        "hypothesis: a reformulation adds either group equally often) and whose association "
         f"is beyond 0.05; only those that {report.settings['min_users']} users or more typed. Each query is tested by "
         "itself, and its events as if all were of different users: of even queries, one in twenty passes."
     )
     picture = scatter(about, drawn, "log10 of reformulations", f"share of {first}", size=3.5)
     parts = [quote("original", "query"), counts(n="n", users="users"), shares()]
-    parts += [p_values(p="p"), number("genderedness", "genderedness", 2)]
+    parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
         made("funnel", "The most reformulated of them", points.head(_SHOWN), parts),
@@ -262,7 +263,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
     ("effect", "What it changes", _effect),
     ("pages", "What the result pages say", _pages),
     ("topics", "Topics", _topics),
-    ("genderedness", "Genderedness of the query", _genderedness),
+    ("association", "Association of queries with groups", _association),
     ("texts", "Queries and keyphrases", _texts),
     ("data", "The log and the settings", _data),
     ("limits", "What this does not say", lambda _: [listed(_LIMITS)]),

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from askew.app.search.classify import make_classifier
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.logs.pairs import TopicsOf
 from askew.logs.topics import OTHER, load_topics
 from askew.plugins.registry import names
@@ -44,13 +45,16 @@ class ClassifierTopics:
         return found.take(encoded.indices)
 
 
-def topic_source(spec: str, has_column: bool) -> tuple[TopicsOf | None, str]:
-    """What says the topic (None: the column of the log, if any), and what it is called."""
+def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> tuple[TopicsOf | None, str]:
+    """What says the topic (None: the column of the log, if any), and what it is called.
+
+    A classifier of groups counts ``groups``; without them, those that it has by itself.
+    """
     if spec == AUTO:
         spec = COLUMN if has_column else WORDS
     if spec == COLUMN:
         if not has_column:
-            raise ConfigError("--topics column: the log has no column for the topic; name it with --columns topic=NAME")
+            raise ConfigError("topics='column': the log has no column for the topic; name it with columns=")
         return None, "the log's own column"
     if spec == WORDS:
         found = load_topics()
@@ -59,6 +63,6 @@ def topic_source(spec: str, has_column: bool) -> tuple[TopicsOf | None, str]:
         found = load_topics(Path(spec))
         return found, f"words of {found.name}"
     if spec in names("classifier"):
-        return ClassifierTopics(make_classifier({"classifier": spec})), f"classifier {spec}"
+        return ClassifierTopics(make_classifier({"classifier": spec}, groups)), f"classifier {spec}"
     known = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
-    raise ConfigError(f"--topics {spec!r}: expected one of: {known}")
+    raise ConfigError(f"topics={spec!r}: expected one of: {known}")

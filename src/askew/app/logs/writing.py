@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from askew.app.logs.analyse import LogReport
 from askew.app.logs.page import report_page
-from askew.core.errors import ConfigError
-from askew.logs.discovery import FORMULA, review_text
+from askew.app.logs.report import LogReport
+from askew.logs.discovery import FORMULA, Decision, review_text
 from askew.publish.files import new_folder, refuse_full, write
 
 _FORMULA = "^([" + "".join(f"\\{sign}" if sign.isascii() else sign for sign in FORMULA) + "\\t\\r\\n])"
@@ -20,12 +20,6 @@ def check_out(out: Path | None) -> None:
     """Refuse a folder that has something in it before any work is done."""
     if out is not None:
         refuse_full(out)
-
-
-def check_review(path: Path | None) -> None:
-    """Refuse a file that could not be written before any work is done."""
-    if path is not None and not path.parent.is_dir():
-        raise ConfigError(f"--review {path}: there is no folder {path.parent}; make it first")
 
 
 def write_tables(report: LogReport, out: Path) -> None:
@@ -44,8 +38,8 @@ def _harmless(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
 
 
-def write_review(report: LogReport, path: Path) -> None:
+def write_review(decisions: Sequence[Decision], path: Path) -> None:
     """The keyphrases for a person to decide on; written under another name first, so that no decision can be lost."""
     temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_text(review_text(report.review), encoding="utf-8")
+    temporary.write_text(review_text(decisions), encoding="utf-8")
     temporary.replace(path)

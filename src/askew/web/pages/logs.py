@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from askew.app.logs.analyse import LogReport
 from askew.app.logs.page import report_page
+from askew.app.logs.report import LogReport
 from askew.web.markup import Markup, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page

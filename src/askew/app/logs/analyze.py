@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from askew.app.logs.reading import LogCounts, Progress, log_files, open_log, place_of, read_log
+from askew.app.logs.reading import LogCounts, Progress, place_of, read_log
+from askew.app.logs.report import LogReport
+from askew.app.logs.settings import LogSettings
+from askew.app.logs.sources import MEMORY, LogSource, log_sources
 from askew.app.logs.topics import NONE, topic_source
 from askew.core.errors import ConfigError
-from askew.core.lexicon import Lexicon, load_lexicon
-from askew.logs import discovery, effect, genderedness, pages, patterns, topics
+from askew.core.groups import Groups, GroupsLike
+from askew.core.lexicon import Lexicon
+from askew.logs import association, discovery, effect, pages, patterns, topics
 from askew.logs.definition import SEVERAL, LogVocabulary, build_vocabulary, canonical
 from askew.logs.effect import CountMentions
 from askew.logs.pairs import Walk
-from askew.logs.privacy import LEAST_USERS, RARE, Privacy, speculates
+from askew.logs.privacy import RARE, Privacy, speculates, speculation_groups
 from askew.mentions.count import MentionCounter
 from askew.reformulators.vectorfiles import read_vectors
 from askew.statistics.significance import holm
@@ -27,81 +29,41 @@ _SHOWN_QUERIES = 100
 _CANDIDATES = 200
 
 
-@dataclass
-class LogReport:
-    """The tables of a log by name. No user id is in them, and no text that fewer than ``min_users`` users typed."""
-
-    settings: dict[str, Any]
-    counts: dict[str, int]
-    rejected: dict[str, int]
-    examples: dict[str, list[str]]
-    groups: tuple[str, ...]
-    tables: dict[str, pl.DataFrame]
-    notes: list[str] = field(default_factory=list)
-    review: list[discovery.Decision] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return {
-            "settings": self.settings, "counts": self.counts, "rejected": self.rejected,
-            "rejected_examples": self.examples, "notes": self.notes,
-            "tables": {name: table.to_dicts() for name, table in self.tables.items()},
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class LogSettings:
-    """What can be set of an analysis; see ``askew logs --help``."""
-
-    columns: dict[str, str] | None = None
-    lexicon: str | Path | Lexicon = "gsqr2023"
-    gap_minutes: float = 30.0
-    topics: str = "auto"
-    vectors: Path | None = None
-    vocabulary: Path | None = None
-    direction: str = "pca"
-    pairs: Path | None = None
-    page_lexicon: str | Path | Lexicon | None = None
-    margin: float = pages.MARGIN
-    min_users: int = LEAST_USERS
-    min_events: int = 20
-    review: Path | None = None
-    threads: int | None = None
-    folder: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.gap_minutes < 1e6:
-            raise ConfigError(f"--gap: expected a number of minutes above 0, found {self.gap_minutes}")
-        if not 0 <= self.margin < 1:
-            raise ConfigError(f"margin: expected a number from 0 to below 1, found {self.margin}")
-        if self.min_events < 1:
-            raise ConfigError(f"--min-events: expected a number from 1 on, found {self.min_events}")
-        if self.threads is not None and self.threads < 1:
-            raise ConfigError(f"--threads: expected a number from 1 on, found {self.threads}")
-
-
-def analyse_log(
-    logs: Sequence[Path], form: str, settings: LogSettings | None = None, progress: Progress | None = None
+def analyze_log(
+    log: object,
+    *,
+    format: str | None = None,
+    groups: GroupsLike | None = None,
+    settings: LogSettings | None = None,
+    progress: Progress | None = None,
 ) -> LogReport:
-    """Read a log and make all tables that it has the columns for."""
+    """Find the reformulations of a query log that add a group: how often, for which, how soon, and to what effect.
+
+    ``log`` is a file, a folder, several of them, a data frame, an Arrow table, columns by name, or rows as dicts.
+    ``format`` and ``groups`` are those of ``settings`` unless they are given. A table is made where the log has the
+    columns for it.
+    """
     asked = settings or LogSettings()
-    privacy = Privacy(asked.min_users)
+    chosen = Groups.of(asked.groups if groups is None else groups)
+    asked = replace(asked, format=format or asked.format, groups=chosen)
     decisions = discovery.read_review(asked.review) if asked.review is not None and asked.review.exists() else []
-    lexicon = discovery.grown(load_lexicon(asked.lexicon), decisions)
-    files = log_files(logs, form)
-    has_topic = "topic" in open_log(files[0], form, None, asked.columns).columns
-    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic)
+    lexicon = discovery.grown(_words(chosen), decisions)
+    privacy = Privacy(asked.min_users, speculation_groups() <= set(lexicon.groups))
+    sources = log_sources(log, asked.format, asked.columns)
+    has_topic = "topic" in sources[0].open(None).columns
+    others = None if chosen == Groups.of(LogSettings().groups) else chosen
+    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic, others)
     vectors = _vectors(asked, lexicon)
     vocabulary = build_vocabulary(lexicon)
-    how = Walk(vocabulary, round(asked.gap_minutes * 60_000), source, asked.review is not None, asked.topics != NONE)
+    how = Walk(vocabulary, round(asked.gap * 60_000), source, asked.review is not None, asked.topics != NONE)
     kept = read_log(
-        files, form, how, columns=asked.columns, count=_counter(asked, lexicon), threads=asked.threads,
-        folder=asked.folder, progress=progress,
+        sources, how, count=_counter(asked, chosen, lexicon), threads=asked.threads, folder=asked.folder,
+        progress=progress,
     )  # fmt: skip
     hidden = _hide_topics(kept, privacy)
     report = LogReport(
-        _described(asked, form, lexicon, topic_name), _counts(kept), dict(sorted(kept.rejected.counts.items())),
-        kept.rejected.examples, vocabulary.groups, {}, _notes(kept, files, form),
+        _described(asked, sources, lexicon, topic_name), _counts(kept), dict(sorted(kept.rejected.counts.items())),
+        kept.rejected.examples, vocabulary.groups, {}, _notes(kept, sources, privacy),
     )  # fmt: skip
     withheld = [hidden, *_fill(report, kept, asked, privacy, vocabulary, vectors)]
     if asked.review is not None:
@@ -110,43 +72,51 @@ def analyse_log(
     return report
 
 
+def _words(groups: Groups) -> Lexicon:
+    return groups.counted.exclusive() if groups.overlap == "first" else groups.counted
+
+
 def _counts(kept: LogCounts) -> dict[str, int]:
-    named = ("rows read", "rows", "users", "sessions", "searches", "pairs", "specialising", "for_group", "out_of_order")
+    named = ("rows read", "rows", "users", "sessions", "searches", "pairs", "specializing", "for_group", "out_of_order")
     return {name.replace(" ", "_"): int(kept.counts[name]) for name in named}
 
 
-def _described(asked: LogSettings, form: str, lexicon: Lexicon, topic_name: str) -> dict[str, Any]:
+def _described(asked: LogSettings, sources: list[LogSource], lexicon: Lexicon, topic_name: str) -> dict[str, Any]:
     return {
-        "format": form, "lexicon": lexicon.id, "gap_minutes": asked.gap_minutes, "topics": topic_name,
-        "min_users": asked.min_users, "min_events": asked.min_events, "margin": asked.margin,
-        "page_lexicon": None if asked.page_lexicon is None else load_lexicon(asked.page_lexicon).id,
+        "format": "table" if sources[0].where == MEMORY else asked.format, "lexicon": lexicon.id,
+        "gap_minutes": asked.gap, "topics": topic_name, "min_users": asked.min_users, "min_events": asked.min_events,
+        "margin": asked.margin,
+        "page_lexicon": None if asked.page_lexicon is None else _words(Groups.of(asked.page_lexicon)).id,
         "vectors": None if asked.vectors is None else asked.vectors.name,
         "direction": None if asked.vectors is None else asked.direction,
     }  # fmt: skip
 
 
-def _vectors(asked: LogSettings, lexicon: Lexicon) -> genderedness.Genderedness | None:
+def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | None:
     if asked.vectors is None:
         return None
-    pairs = genderedness.load_pairs(asked.pairs)
+    pairs = association.load_pairs(asked.pairs)
     lost = [group for group in pairs.groups if group not in lexicon.groups]
-    if lost:
+    if lost and asked.pairs is None:
         raise ConfigError(
-            f"--vectors: the direction is of the groups {' and '.join(pairs.groups)}, but the lexicon {lexicon.name!r} "
-            f"has no group {lost[0]!r}; give fitting pairs with --pairs"
+            f"vectors=: there are no pairs of words for the groups {', '.join(lexicon.groups)}; give fitting pairs "
+            "with pairs="
         )
+    if lost:
+        raise ConfigError(f"pairs=: the lexicon {lexicon.name!r} has no group {lost[0]!r}; give fitting pairs")
     words, matrix = read_vectors(asked.vectors, asked.vocabulary)
-    return genderedness.Genderedness(words, matrix, pairs, asked.direction)
+    return association.Association(words, matrix, pairs, asked.direction)
 
 
-def _counter(asked: LogSettings, lexicon: Lexicon) -> CountMentions:
-    """Counts how often each group of the log's lexicon is named in texts, by the lexicon for pages."""
-    chosen = load_lexicon(asked.page_lexicon) if asked.page_lexicon is not None else lexicon
+def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> CountMentions:
+    """Counts how often each group of the log is named in texts, by the lexicon for pages."""
+    other = None if asked.page_lexicon is None else Groups.of(asked.page_lexicon)
+    chosen = lexicon if other is None else _words(other)
     lost = [group for group in lexicon.group_names if group not in chosen.groups]
     if lost:
-        raise ConfigError(f"--page-lexicon: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has")
+        raise ConfigError(f"page_lexicon=: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has")
     # One thread: parts of the log are counted side by side already.
-    counter = MentionCounter(chosen, threads=1)
+    counter = MentionCounter(chosen, (other or groups).tokenizer, threads=1)
     places = [counter.groups.index(group) for group in lexicon.group_names]
     return lambda texts: counter.count(texts).counts[:, places]
 
@@ -169,23 +139,25 @@ def _hide_topics(kept: LogCounts, privacy: Privacy) -> pl.DataFrame:
     return privacy.counted(reasons, "topics")
 
 
-def _notes(kept: LogCounts, files: list[Path], form: str) -> list[str]:
+def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[str]:
     notes = []
-    if len(files) > 1:
-        notes.append(f"{len(files)} files were read as one log")
-    if "user" not in kept.columns or form == "trec-session":
+    if len(sources) > 1:
+        notes.append(f"{len(sources)} files were read as one log")
+    if "user" not in kept.columns or kept.sessions_as_users:
         which = "every session" if "user" not in kept.columns else "a session that names no user"
-        notes.append(f"{which} counts as a user of its own, for --min-users too: several may be of one person")
+        notes.append(f"{which} counts as a user of its own (min_users= too): several may be of one person")
+    if not privacy.guesses:
+        notes.append("texts that speculate about a person are not looked for: there are no phrases for these groups")
     if kept.counts["out_of_order"]:
         late = kept.counts["out_of_order"]
-        places = ", ".join(place_of(line, files) for line in kept.late)
+        places = ", ".join(place_of(line, sources) for line in kept.late)
         notes.append(f"{late:,} rows stood after a later row of the same user, and were put in place ({places})")
     return notes
 
 
 def _fill(
     report: LogReport, kept: LogCounts, asked: LogSettings, privacy: Privacy, vocabulary: LogVocabulary,
-    vectors: genderedness.Genderedness | None,
+    vectors: association.Association | None,
 ) -> list[pl.DataFrame]:  # fmt: skip
     """All tables of events; returns what they do not show, counted."""
     tables, events, groups = report.tables, kept.events, report.groups
@@ -219,37 +191,38 @@ def _fill(
 
 
 def _fill_queries(
-    report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: genderedness.Genderedness | None
+    report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: association.Association | None
 ) -> pl.DataFrame:  # fmt: skip
     """What is known of single queries: shown only where enough users typed them. Returns the others, counted."""
     counts = [
         (pl.col("group") == group).sum().cast(pl.Int64).alias(f"n_{group}") for group in (*report.groups, SEVERAL)
     ]
     # Only with what was added some queries speculate about a person: "is it male or" - "female".
-    queries = events.with_columns(guessed=speculates(events["reformulated"])).group_by("original").agg(
+    guessed = speculates(events["reformulated"]) if privacy.guesses else pl.lit(False)
+    queries = events.with_columns(guessed=guessed).group_by("original").agg(
         *counts, pl.col("guessed").any(), n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
     )  # fmt: skip
     shown, withheld = privacy.shown(queries.sort("n", "original", descending=[True, False]), ["original"], "queries")
     report.tables["queries"] = shown.head(_SHOWN_QUERIES)
     if vectors is not None:
-        _fill_genderedness(report, events, shown["original"], privacy, vectors)
+        _fill_association(report, events, shown["original"], privacy, vectors)
     return withheld
 
 
-def _fill_genderedness(
-    report: LogReport, events: pl.DataFrame, shown: pl.Series, privacy: Privacy, vectors: genderedness.Genderedness
+def _fill_association(
+    report: LogReport, events: pl.DataFrame, shown: pl.Series, privacy: Privacy, vectors: association.Association
 ) -> None:  # fmt: skip
-    table = genderedness.query_table(events, vectors.groups)
+    table = association.query_table(events, vectors.groups)
     table = table.with_columns(vectors.of(table["original"]))
-    known = table["genderedness"].is_not_null().sum()
+    known = table["association"].is_not_null().sum()
     report.settings["first_group"] = vectors.groups[0]
-    report.notes.append(f"genderedness: {known:,} of {table.height:,} original queries have a word with a vector")
-    overall = genderedness.correlation_table(table)
+    report.notes.append(f"association: {known:,} of {table.height:,} original queries have a word with a vector")
+    overall = association.correlation_table(table)
     # The overall correlation is one question, those of the topics are many.
-    report.tables["genderedness"] = pl.concat(
+    report.tables["association"] = pl.concat(
         [overall.head(1).with_columns(p_holm=pl.col("p").cast(pl.Float64)), _corrected(overall.slice(1))]
     )
-    funnel, _ = privacy.shown(genderedness.funnel_table(table), ["original"], "queries")
+    funnel, _ = privacy.shown(association.funnel_table(table), ["original"], "queries")
     report.tables["funnel"] = funnel.filter(pl.col("original").is_in(shown.implode()))
 
 
@@ -263,7 +236,7 @@ def _corrected(table: pl.DataFrame) -> pl.DataFrame:
 def _discover(
     report: LogReport, kept: LogCounts, lexicon: Lexicon, decisions: list[discovery.Decision], privacy: Privacy
 ) -> pl.DataFrame:  # fmt: skip
-    report.review = [one for one in decisions if one.decision]
+    report.decisions = [one for one in decisions if one.decision]
     if not kept.templates:
         return privacy.left_out(0, "keyphrases", RARE)
     counts = discovery.count_templates(pl.concat(kept.templates).lazy())
@@ -272,5 +245,5 @@ def _discover(
     scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
     shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
     report.tables["keyphrases"] = shown.head(_CANDIDATES)
-    report.review = discovery.review_rows(shown, decisions)
+    report.decisions = discovery.review_rows(shown, decisions)
     return withheld

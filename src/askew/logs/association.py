@@ -1,9 +1,10 @@
-"""How far a query leans toward a group by its words alone, and whether that goes with the group people then add.
+"""How closely the words of a query are associated with a group, and whether that goes with the group people then add.
 
-A query is the mean of the vectors of its words; words without a vector are left out, and a query without any known word
-has no genderedness. Its genderedness is the cosine between that mean and a direction. The direction is the difference
-of one pair of words (``pair``: she - he), or the first principal component of ten pairs, each about its own centre
-(``pca``: Bolukbasi et al. 2016). Positive is toward the first group of the pairs.
+For female and male this is the *genderedness* of the GSQR paper. A query is the mean of the vectors of its words; words
+without a vector are left out, and a query without any known word has no association. Its association is the cosine
+between that mean and a direction. The direction is the difference of one pair of words (``pair``), or the first
+principal component of all pairs, each about its own center (``pca``: Bolukbasi et al. 2016). Positive is toward the
+first group of the pairs.
 """
 
 from __future__ import annotations
@@ -37,15 +38,18 @@ class WordPairs:
 
     groups: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
+    # The one that the method ``pair`` takes; the first that has vectors where it has none.
+    pair: tuple[str, ...] = ()
 
 
 def load_pairs(path: Path | None = None) -> WordPairs:
-    """The published pairs for gender, or those of a TOML file with ``groups`` and ``pairs``."""
+    """The published pairs for female and male, or those of a TOML file with ``groups`` and ``pairs``."""
     where = path or LOG_DATA / "gender-pairs.toml"
     try:
         data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
         groups = tuple(map(str, data["groups"]))
         pairs = tuple((str(one), str(two)) for one, two in data["pairs"])
+        pair = tuple(map(str, data.get("pair", ())))
     except OSError as error:
         raise DataError(f"pairs {where}: the file cannot be read ({error.strerror or error})") from None
     except (KeyError, TypeError, ValueError):
@@ -54,15 +58,15 @@ def load_pairs(path: Path | None = None) -> WordPairs:
         raise DataError(
             f"pairs {where}: expected two groups and at least one pair, found {len(groups)} and {len(pairs)}"
         )
-    return WordPairs((groups[0], groups[1]), pairs)
+    return WordPairs((groups[0], groups[1]), pairs, pair)
 
 
-class Genderedness:
+class Association:
     """A direction among word vectors."""
 
     def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs, method: str = "pca") -> None:
         if method not in METHODS:
-            raise UnknownName("direction", method, METHODS, "--direction")
+            raise UnknownName("direction", method, METHODS, "direction=")
         self.groups, self.method = pairs.groups, method
         self._vectors = vectors
         self._places = pl.DataFrame({"word": list(words), "place": np.arange(len(words))})
@@ -73,12 +77,15 @@ class Genderedness:
             raise DataError(
                 f"vectors: none of the {len(pairs.pairs)} pairs that define the direction is among the words"
             )
-        self.direction = _direction(vectors, known, method, place)
+        if method == "pair":
+            chosen = tuple(place[word] for word in pairs.pair if word in place)
+            known = [(chosen[0], chosen[1])] if len(chosen) == 2 else known[:1]
+        self.direction = _direction(vectors, known, method)
 
     def of(self, queries: pl.Series) -> pl.Series:
-        """The genderedness of each canonical query; null where no word of it is known."""
+        """The association of each canonical query; null where no word of it is known."""
         parts = [self._some(queries.slice(at, _AT_A_TIME)) for at in range(0, len(queries), _AT_A_TIME)]
-        return pl.concat(parts) if parts else pl.Series("genderedness", [], pl.Float64)
+        return pl.concat(parts) if parts else pl.Series("association", [], pl.Float64)
 
     def _some(self, queries: pl.Series) -> pl.Series:
         rows = pl.DataFrame({"row": np.arange(len(queries)), "word": queries}).with_columns(
@@ -90,18 +97,17 @@ class Genderedness:
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         # The mean has the direction of the sum.
         values = np.where(lengths > 0, sums @ self.direction / np.where(lengths > 0, lengths, 1.0), np.nan)
-        return pl.Series("genderedness", values).fill_nan(None)
+        return pl.Series("association", values).fill_nan(None)
 
 
-def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str, place: dict[str, int]) -> Any:
+def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> Any:
     ones = vectors[[a for a, _ in known]].astype(np.float64)
     twos = vectors[[b for _, b in known]].astype(np.float64)
     if method == "pair":
-        both = (place["she"], place["he"]) if "she" in place and "he" in place else known[0]
-        line = vectors[both[0]].astype(np.float64) - vectors[both[1]]
+        line = ones[0] - twos[0]
     else:
-        centres = (ones + twos) / 2
-        line = np.linalg.svd(np.concatenate([ones - centres, twos - centres]), full_matrices=False)[2][0]
+        centers = (ones + twos) / 2
+        line = np.linalg.svd(np.concatenate([ones - centers, twos - centers]), full_matrices=False)[2][0]
         # A principal component has no sign of its own: it points to the first words.
         line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
     length = np.linalg.norm(line)
@@ -126,8 +132,8 @@ def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
 
 
 def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.DataFrame:
-    """Spearman between the share of the first group and the genderedness, over queries: overall and per topic."""
-    known = queries.drop_nulls("genderedness")
+    """Spearman between the share of the first group and the association, over queries: overall and per topic."""
+    known = queries.drop_nulls("association")
     parts = [("overall", known)]
     if "topic" in known.columns:
         sizes = (
@@ -139,14 +145,14 @@ def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.Data
         parts += [(topic, known.filter(pl.col("topic") == topic)) for topic in sizes["topic"].to_list()]
     rows = []
     for name, part in parts:
-        found = spearman(part["share"].to_numpy(), part["genderedness"].to_numpy())
+        found = spearman(part["share"].to_numpy(), part["association"].to_numpy())
         rows.append({"topic": name, "n": found.n, "rho": found.rho, "low": found.low, "high": found.high, "p": found.p})
     return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
 
 def funnel_table(queries: pl.DataFrame) -> pl.DataFrame:
     """Queries that are clearly not even in what is added nor in their words: the points of the funnel."""
-    kept = queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("genderedness").abs() > NEAR_ZERO))
+    kept = queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("association").abs() > NEAR_ZERO))
     ends = [wilson(hits, n) for hits, n in kept.select("hits", "n").iter_rows()]
     sides = {side: pl.Series([end[i] for end in ends], dtype=pl.Float64) for i, side in enumerate(("low", "high"))}
     return kept.with_columns(**sides)

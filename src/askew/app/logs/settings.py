@@ -1,0 +1,60 @@
+"""What can be set of the analysis of a log. The defaults are here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askew.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from askew.core.groups import GroupsLike
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How a log is read and what is shown of it.
+
+    ``format`` is a form of log (``askew list log_formats``), ``columns`` names the column of each part where it is
+    called otherwise. ``groups`` are those that queries may name, ``page_lexicon`` has other words for the same groups,
+    for the texts of result pages. ``gap`` is how many minutes without a row end a session where the log has none.
+    ``topics`` is auto, column, words, none, a .toml file of words or a classifier. ``vectors`` are word vectors
+    (``vocabulary``: their words) for the association of queries with groups, ``direction`` says how it is taken from
+    the ``pairs`` of words. A result page names a group about evenly within ``margin``. A text is shown where
+    ``min_users`` users or more typed it, a site where it was seen in ``min_events`` reformulations. ``review`` is a
+    file of decisions about further terms. ``folder`` is for temporary files.
+    """
+
+    format: str = "tsv"
+    columns: Mapping[str, str] | None = None
+    groups: GroupsLike = "gsqr2023"
+    page_lexicon: GroupsLike | None = None
+    gap: float = 30.0
+    topics: str = "auto"
+    vectors: Path | None = None
+    vocabulary: Path | None = None
+    direction: str = "pca"
+    pairs: Path | None = None
+    margin: float = 0.2
+    min_users: int = 5
+    min_events: int = 20
+    review: Path | None = None
+    threads: int | None = None
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gap < 1e6:
+            raise ConfigError(f"gap=: expected a number of minutes above 0, found {self.gap}")
+        if not 0 <= self.margin < 1:
+            raise ConfigError(f"margin=: expected a number from 0 to below 1, found {self.margin}")
+        for name in ("min_users", "min_events", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}=: expected a number from 1 on, found {value}")
+        for name in ("vectors", "vocabulary", "pairs", "review", "folder"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, Path(value))
+        if self.review is not None and not self.review.parent.is_dir():
+            raise ConfigError(f"review=: there is no folder {self.review.parent} for {self.review}; make it first")

@@ -1,0 +1,117 @@
+"""Where the rows of a log come from: files of a format that the registry knows, or what a program has in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.corpora.files import Meter, blocks, check_file, suffix_of
+from askew.logs.lines import whole_lines
+from askew.logs.tables import wanted_columns
+from askew.plugins import registry
+from askew.plugins.log_formats import LogFormat, LogRows
+
+MEMORY = "in memory"
+# How much larger packed text is when unpacked, at a guess: it only decides into how many parts the rows are put.
+_UNPACKED = 6
+_BLOCK = 1 << 24
+_LONGEST_LINE = 1 << 26
+_ROWS = 1 << 15
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """A file of a log, or a table: its size, about how much memory its rows take, and how it is opened."""
+
+    where: str
+    size: int
+    expected: int
+    open: Callable[[Meter | None], LogRows]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as formats read it (see ``LogFile``)."""
+
+    path: Path
+    meter: Meter | None = None
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes, unpacked."""
+        return blocks(self.path, _BLOCK, self.meter)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines, many at a time; one that never ends is refused."""
+        return whole_lines(self.blocks(), _LONGEST_LINE, str(self.path))
+
+
+def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None) -> list[LogSource]:
+    """The files that are named, those of the format in the folders that are named, or the table."""
+    if isinstance(log, str | Path):
+        log = [log]
+    if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
+        return [_table_source(_in_memory(log), columns)]
+    if name not in registry.names("log_format"):
+        raise UnknownName("format", name, registry.names("log_format"), "format=")
+    form: LogFormat = registry.build("log_format", name, {})
+    files = _files(map(Path, log), form.endings)
+    if not files:
+        raise ConfigError("expected a log: a file or a folder of files")
+    return [file_source(path, form, columns) for path in files]
+
+
+def _files(given: Iterable[Path], endings: Sequence[str]) -> list[Path]:
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if p.is_file() and suffix_of(p) in endings)
+            if not inside:
+                raise DataError(f"log {path}: expected files ending in {' or '.join(endings)}, found none")
+            found += inside
+        else:
+            found.append(check_file(path, "log"))
+    return found
+
+
+def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None = None) -> LogSource:
+    """A file of a format."""
+    size = path.stat().st_size
+    told = getattr(form, "expected_bytes", None)
+    packed = _UNPACKED if path.name.lower().endswith(".gz") else 1
+    expected = size * packed if told is None else told(path, columns)
+    return LogSource(str(path), size, expected, lambda meter: form.read(SourceFile(path, meter), columns))
+
+
+def _in_memory(log: Any) -> pa.Table:
+    """A data frame of any library, an Arrow table, columns by name or rows as dicts, with the columns as they are."""
+    try:
+        if isinstance(log, Mapping | Sequence):
+            log = pl.DataFrame(log, infer_schema_length=None)
+        elif isinstance(log, pl.LazyFrame):
+            log = log.collect()
+        table = log.to_arrow() if isinstance(log, pl.DataFrame) else pa.table(log)
+    except (pa.ArrowException, pl.exceptions.PolarsError, ValueError, TypeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DataError(
+            f"log {MEMORY}: expected a path, a data frame, an Arrow table or rows as dicts, found "
+            f"{type(log).__name__} ({reason})"
+        ) from None
+    if not table.num_rows:
+        raise DataError(f"log {MEMORY}: there are no rows in it; expected at least one")
+    return table
+
+
+def _table_source(table: pa.Table, columns: Mapping[str, str] | None) -> LogSource:
+    roles = wanted_columns(table.column_names, columns, f"log {MEMORY}")
+    named = pa.table({role: table[name] for role, name in roles.items()})
+
+    def rows(_: Meter | None) -> LogRows:
+        return LogRows(frozenset(roles), [named.slice(at, _ROWS) for at in range(0, named.num_rows, _ROWS)])
+
+    return LogSource(MEMORY, named.nbytes, named.nbytes, rows)
