@@ -42,9 +42,13 @@ class MeasureReport:
             return found
         return replace(found, mean=round(found.mean, self.mean_digits))
 
-    def __getitem__(self, key: tuple[str, str | Measure]) -> Mean:
-        """The mean of a measure over the queries of a run: ``report["bm25.run", "nDCG@10"]``."""
-        name, text = key[0], key[1].text if isinstance(key[1], Measure) else key[1]
+    def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Mean:
+        """The mean of a measure over the queries of a run: ``report["bm25.run", "nDCG@10"]``.
+
+        Where there is one run its name may be left out: ``report["nDCG@10"]``.
+        """
+        name, wanted = key if isinstance(key, tuple) else (self.runs[0].name if len(self.runs) == 1 else "", key)
+        text = wanted.text if isinstance(wanted, Measure) else wanted
         for run in self.runs:
             for one in self.asked:
                 if (run.name, one.text) == (name, text):
