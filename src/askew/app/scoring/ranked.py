@@ -123,7 +123,7 @@ def _by_row(universe: Universe, rankings: Rankings, judged: QrelsFile | None) ->
     if judged is None:
         nothing = np.zeros(0, np.int64)
         return JudgedPairs(nothing, nothing, np.zeros(0, np.bool_))
-    found = universe.judged(judged.lines, rankings)
+    found = universe.judged(judged.lines).of_queries(rankings.query_ids)
     row = np.repeat(np.arange(len(rankings)), np.diff(found.offsets))
     return JudgedPairs(row, found.docs, found.relevance > 0)
 
