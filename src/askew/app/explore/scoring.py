@@ -11,11 +11,10 @@ import pyarrow as pa
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.requested import Key, keys_of
 from askew.app.scoring.scorer import Scorer
-from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import Catalogue, MeasureRequest
-from askew.mentions.count import MentionCounter
+from askew.mentions.count import counter_for
 from askew.plugins.kinds import DocMentions
 
 Grades = Mapping[str, int]
@@ -35,7 +34,11 @@ class ListScorer:
         for one in self.asked:
             one.check()
         self.lexicons = self._catalogue.lexicons
-        self._counters = {key: _counter(self.lexicons[key[0]], key) for key in keys_of(self.asked)}
+        # Compiled although the texts are few: a query is one of many, and the plain loop would be a third of its time.
+        self._counters = {
+            key: counter_for(self.lexicons[key[0]], key[1], key[2], threads=1, engine="compiled")
+            for key in keys_of(self.asked)
+        }
 
     def those(self, judged: bool) -> list[MeasureRequest]:
         """The measures that can be computed: without judgements, those that read none."""
@@ -69,8 +72,3 @@ def _judged(ids: Sequence[str], grades: Grades | None) -> JudgedQueries | None:
     number = {doc: place for place, doc in enumerate(ids)}
     docs, relevance = (np.array(list(part), np.int64) for part in (map(number.get, grades), grades.values()))
     return JudgedQueries.of(pa.repeat(_QUERY, len(grades)), docs, relevance)
-
-
-def _counter(lexicon: Lexicon, key: Key) -> MentionCounter:
-    # Compiled although the texts are few: a query is one of many, and the plain loop would be a third of its time.
-    return MentionCounter(lexicon.exclusive() if key[2] == "first" else lexicon, key[1], threads=1, engine="compiled")

@@ -14,13 +14,11 @@ from askew.app.scoring.query_notes import judgement_notes, left_out_by_judgement
 from askew.app.scoring.requested import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
 from askew.app.scoring.scorer import Scorer
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
-from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_run, note_on_ranks, only_queries
+from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, note_on_ranks, only_queries
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
 from askew.core.measure import Measure
 from askew.core.ranking import Floats
-from askew.corpora.judgements import QrelsFile, read_judgements
-from askew.corpora.memory import judgements_in_memory
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import Run
 from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
@@ -96,10 +94,8 @@ class MeasureJob:
         self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
         self.background = None if background is None else as_run(background, "background", form, self.published)
         self.notes += self.background.notes if self.background else []
-        self.qrels: QrelsFile | None = None
-        if qrels is not None:
-            self.qrels = read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
-            self.notes += self.qrels.notes
+        self.qrels = None if qrels is None else as_judgements(qrels)
+        self.notes += self.qrels.notes if self.qrels else []
 
     def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
         """Only the queries asked for; what was noticed on the way is noted."""
@@ -139,15 +135,16 @@ class MeasureJob:
         if self.background:
             self._set_background(scorer, universe.lists(self.background))
         lists = [universe.lists(run) for run in self.runs]
-        inputs = [scorer.inputs(one, run.name) for run, one in zip(self.runs, lists, strict=True)]
-        found.update(self._count(source, inputs, progress))
+        inputs = [scorer.inputs(one, scorer.asked, run.name) for run, one in zip(self.runs, lists, strict=True)]
+        if source is not None:
+            found.update(self._count(source, inputs, progress))
         report = MeasureReport(self.asked, [], self.notes, self.preset.mean_digits if self.preset else None)
         for run, one, lean in zip(self.runs, lists, inputs, strict=True):
             more = self._unanswered[run.name]
             # Measures of effectiveness read all lines, and count the queries that the run does not answer.
             differ = self.qrels is not None and (more or run.all_lines is not None)
             every = universe.lists(run, more, every=True) if differ else one
-            whole = scorer.inputs(every, run.name) if differ else lean
+            whole = scorer.inputs(every, scorer.asked, run.name) if differ else lean
             report.runs.append(self._score_run(scorer, run.name, every.ids.to_pylist(), lean, whole))
         return report
 
@@ -161,10 +158,10 @@ class MeasureJob:
                 self.notes.append(f"{one.text}: the background run given is another, run@{one.background}")
 
     def _count(
-        self, source: DocumentSource | None, inputs: Sequence[Inputs], progress: Progress | None
+        self, source: DocumentSource, inputs: Sequence[Inputs], progress: Progress | None
     ) -> dict[Key, DocMentions]:
         keys = keys_of(self.asked)
-        if not keys or source is None:
+        if not keys:
             return {}
         needed = np.zeros(len(inputs[0].doc_ids), np.bool_)
         for one in self.asked:

@@ -56,21 +56,18 @@ class JudgedQueries:
         query_ids = pc.unique(queries)
         row = pc.index_in(queries, value_set=query_ids).to_numpy()
         order = np.lexsort((docs, row))
-        offsets = _offsets(np.bincount(row, minlength=len(query_ids)))
-        return cls(
-            query_ids, Judgements(offsets, docs[order], relevance[order], np.ones(len(query_ids), np.bool_))
-        )  # fmt: skip
+        sizes = np.bincount(row, minlength=len(query_ids))
+        return cls(query_ids, Judgements(_offsets(sizes), docs[order], relevance[order], sizes > 0))
 
     def of_queries(self, queries: pa.Array) -> Judgements:
         """The judgements of these queries, row by row; a query may appear in several rows."""
         every = self.judgements
         row = pc.fill_null(pc.index_in(queries, value_set=self.query_ids), -1).to_numpy()
-        judged = row >= 0
-        # A query without judgements reads the last, empty row.
-        starts, sizes = every.offsets, np.append(np.diff(every.offsets), 0)[row]
+        # A query without judgements is at -1: the last row, which is empty.
+        sizes = np.append(np.diff(every.offsets), 0)[row]
         offsets = _offsets(sizes)
-        at = np.arange(offsets[-1]) + np.repeat(starts[row] - offsets[:-1], sizes)
-        return Judgements(offsets, every.docs[at], every.relevance[at], judged)
+        at = np.arange(offsets[-1]) + np.repeat(every.offsets[row] - offsets[:-1], sizes)
+        return Judgements(offsets, every.docs[at], every.relevance[at], row >= 0)
 
 
 def _offsets(sizes: Ints) -> Ints:

@@ -25,12 +25,9 @@ class Scorer:
     """
 
     def __init__(
-        self,
-        asked: Sequence[MeasureRequest],
-        doc_ids: pa.Array,
-        count: Callable[[Key], DocMentions] | None = None,
-        judged: JudgedQueries | None = None,
-    ) -> None:
+        self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
+        count: Callable[[Key], DocMentions] | None = None, judged: JudgedQueries | None = None,
+    ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids
         self._count, self._judged = count, judged
         self._counted: dict[Key, DocMentions] = {}
@@ -53,19 +50,15 @@ class Scorer:
     def score(self, lists: ScoredLists, only: Sequence[str] = ()) -> dict[str, Floats]:
         """The value of every measure, or of some by their texts, for each list."""
         wanted = [one for one in self.asked if not only or one.text in only]
-        return self.values(self.inputs(lists, wanted=wanted), wanted)
+        return self.values(self.inputs(lists, wanted), wanted)
 
-    def inputs(
-        self, lists: ScoredLists, name: str = "results", wanted: Sequence[MeasureRequest] | None = None
-    ) -> Inputs:
-        """What the measures read of these lists; ``name`` is for messages."""
-        asked = self.asked if wanted is None else wanted
-        return Inputs(
-            name, self.doc_ids, self._ranked(lists, asked),
-            find_mentions=None if self._count is None else self._mentions,
-            judgements=None if self._judged is None else self._judged.of_queries(_queries(lists)),
-            background=self._background_of(lists, asked),
-        )  # fmt: skip
+    def inputs(self, lists: ScoredLists, wanted: Sequence[MeasureRequest], name: str = "results") -> Inputs:
+        """What these measures read of the lists; ``name`` is for messages."""
+        queries = lists.ids if lists.queries is None else lists.queries
+        judgements = None if self._judged is None else self._judged.of_queries(queries)
+        mentions = None if self._count is None else self._mentions
+        background = self._background_of(lists, wanted)
+        return Inputs(name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background)
 
     def values(self, inputs: Inputs, wanted: Sequence[MeasureRequest]) -> dict[str, Floats]:
         """The values of some measures by their texts."""
@@ -101,28 +94,18 @@ class Scorer:
         ranks[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
         return ranks
 
-    def _mentions(self, *key: str) -> DocMentions:
-        lexicon, tokens, overlap = key
-        wanted = lexicon, tokens, overlap
-        if wanted not in self._counted:
+    def _mentions(self, lexicon: str, tokens: str, overlap: str) -> DocMentions:
+        key = lexicon, tokens, overlap
+        if key not in self._counted:
             assert self._count is not None
-            self._counted[wanted] = _with_unknown(self._count(wanted), len(self.doc_ids))
-        return self._counted[wanted]
-
-
-def _with_unknown(found: DocMentions, size: int) -> DocMentions:
-    """With room for documents that are judged and have no text."""
-    more = size - len(found.known)
-    if not more:
-        return found
-    return replace(
-        found, counts=np.pad(found.counts, ((0, more), (0, 0))), tokens=np.pad(found.tokens, (0, more)),
-        known=np.pad(found.known, (0, more)),
-    )  # fmt: skip
-
-
-def _queries(lists: ScoredLists) -> pa.Array:
-    return lists.ids if lists.queries is None else lists.queries
+            found = self._count(key)
+            if more := len(self.doc_ids) - len(found.known):
+                counts, ends = np.pad(found.counts, ((0, more), (0, 0))), (0, more)
+                found = replace(
+                    found, counts=counts, tokens=np.pad(found.tokens, ends), known=np.pad(found.known, ends)
+                )
+            self._counted[key] = found
+        return self._counted[key]
 
 
 def _order(one: MeasureRequest) -> str:

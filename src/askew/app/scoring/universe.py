@@ -16,7 +16,8 @@ import pyarrow as pa
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Rankings
-from askew.corpora.memory import run_in_memory
+from askew.corpora.judgements import QrelsFile, read_judgements
+from askew.corpora.memory import judgements_in_memory, run_in_memory
 from askew.corpora.runs import Run, read_run
 
 RunLike: TypeAlias = str | Path | Run | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
@@ -69,6 +70,11 @@ def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:
     return run_in_memory(run, name)
 
 
+def as_judgements(qrels: QrelsLike) -> QrelsFile:
+    """Judgements from a file, or from what a program has in memory."""
+    return read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
+
+
 @dataclass
 class Universe:
     """All documents anybody ranks or judges, in the order of their bytes: the ordinal also breaks ties."""
@@ -107,11 +113,8 @@ class Universe:
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
         together = np.argsort(row, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
-        scores = lines["score"].cast(pl.Float64).to_numpy()
-        ids = queries.to_arrow().cast(pa.string())
-        return ScoredLists(
-            ids, offsets, self.ordinals(lines)[together], scores[together], may_repeat=run.may_repeat
-        )  # fmt: skip
+        docs, scores = self.ordinals(lines)[together], lines["score"].cast(pl.Float64).to_numpy()[together]
+        return ScoredLists(queries.to_arrow().cast(pa.string()), offsets, docs, scores, may_repeat=run.may_repeat)
 
     def judged(self, qrels: pl.DataFrame) -> JudgedQueries:
         """The judgements by query."""
