@@ -70,7 +70,8 @@ class Answer:
 class Variant:
     """One way to ask a query. ``front``: no other candidate is better on one side and as good on the other.
 
-    ``groups`` are those that its words name.
+    ``groups`` are those that its words name. ``outcome`` is null where the query has no judgements; ``lean_verdict``
+    (less, same, more) is there nonetheless.
     """
 
     variant_id: str
@@ -80,6 +81,7 @@ class Variant:
     values: Mapping[str, float | None]
     gains: Mapping[str, float | None]
     outcome: str | None
+    lean_verdict: str | None
     front: bool
     groups: tuple[str, ...]
 
@@ -120,6 +122,7 @@ class Comparison:
     """Two ways to ask the same: both result lists, the moves of their documents, and what is gained.
 
     ``moves`` are of the documents that are shown in one list or both, in the order of the old list, then the new.
+    ``outcome`` is null where the query has no judgements; ``lean_verdict`` (less, same, more) is there nonetheless.
     """
 
     old: Answer
@@ -129,6 +132,7 @@ class Comparison:
     gains: Mapping[str, float | None]
     agreement: float
     outcome: str | None
+    lean_verdict: str | None
     effectiveness: str
     proxy: bool
     lean: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from askew.app.explore.answers import Alternatives, Variant
 from askew.app.explore.explorer import AGREEMENT_SAYS
+from askew.core.outcome import Outcome, outcome_of
 from askew.publish.page import numerals as n
 from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
@@ -62,8 +63,8 @@ def sorted_candidates(found: Alternatives, sort: str) -> list[Variant]:
 
 def _loses_nothing(found: Alternatives, one: Variant) -> bool:
     """Whether it retrieves as well as the query as asked, or better, and leans less."""
-    kept, less = one.gains.get(found.effectiveness), one.gains.get(found.lean)
-    return kept is not None and less is not None and kept >= 0 and less > 0
+    outcome = outcome_of(one.gains.get(found.effectiveness), one.gains.get(found.lean))
+    return outcome in (Outcome.BETTER_LESS, Outcome.SAME_LESS)
 
 
 def _table(found: Alternatives, k: int, sort: str) -> Markup:
@@ -88,4 +89,4 @@ def _row(found: Alternatives, one: Variant, name: Markup) -> list[object]:
         )
         for measure in (found.effectiveness, found.lean)
     ]
-    return [name, *cells, p.outcome_words(one.outcome, found.proxy) if one.gains else ""]
+    return [name, *cells, p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None) if one.gains else ""]
