@@ -30,12 +30,9 @@ class Evaluate:
     version = 1
 
     def __init__(
-        self,
-        measures: Sequence[str],
-        resources: Resources,
-        groups: Groups | None = None,
+        self, measures: Sequence[str], resources: Resources, groups: Groups | None = None,
         catalogue: Catalogue | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
         self._catalogue = catalogue or Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(measures)
