@@ -39,8 +39,7 @@ def test_without_a_tolerance_equality_is_exact():
 def test_a_missing_score_is_never_equal():
     codes = outcome_codes([np.array([math.nan, 1.0, 1.0])], [np.array([0.0, math.nan, 0.0])], 100.0)
     assert codes.tolist() == [UNKNOWN, UNKNOWN, OUTCOMES.index("same-same")]
-    with pytest.raises(ConfigError, match="expected two gains"):
-        outcome_of(math.nan, 0.0)
+    assert outcome_of(math.nan, 0.0, 100.0) is None and outcome_of(0.0, math.nan, 100.0) is None
 
 
 def test_several_measures_are_better_only_when_none_is_worse():

@@ -360,9 +360,9 @@ def test_a_move_is_told_in_words(move, is_new, words):
 
 
 def test_an_outcome_by_a_proxy_says_nothing_of_retrieval():
-    assert outcome_words("better-less", False) == "retrieves better and leans less"
-    assert outcome_words("worse-more", True) == "leans more"
-    assert outcome_words(None, False) == "–"
+    assert outcome_words("better-less", None) == "retrieves better and leans less"
+    assert outcome_words(None, "more") == "leans more"
+    assert outcome_words(None, None) == "–"
 
 
 def test_candidates_come_in_the_order_asked_for(explorer):

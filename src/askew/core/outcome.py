@@ -7,6 +7,9 @@ Gains come from ``Direction.gain``, where positive is better whatever the measur
 differ by no more than the tolerance, which is 0 unless set. Of several measures on one side, the side is better when
 one is better and none is worse, the same when all are the same, and otherwise worse: what helps one measure and hurts
 another is not passed off as help.
+
+This is the one place that decides: selectors, reports, datasets, the explorer and its pages all ask here. A value that
+is not there, such as the effectiveness of a query without judgements, has no verdict.
 """
 
 from __future__ import annotations
@@ -19,11 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError
+from askew.core.measure import Direction
 from askew.core.ranking import Floats
 
 Signs = npt.NDArray[np.int8]
 # What stands for a sign, or the code of an outcome, where there is no score.
 UNKNOWN_SIGN, UNKNOWN = -2, -1
+
+
+class Verdict(enum.Enum):
+    """What became of one value, whatever the measure."""
+
+    BETTER = "better"
+    SAME = "same"
+    WORSE = "worse"
+
+    @property
+    def lean(self) -> str:
+        """As an outcome calls it on the side of lean."""
+        return {"better": "less", "same": "same", "worse": "more"}[self.value]
 
 
 class Outcome(enum.Enum):
@@ -58,6 +75,19 @@ def signs(gains: Floats, tolerance: float = 0.0) -> Signs:
     return np.where(np.isnan(gains), np.int8(UNKNOWN_SIGN), found)
 
 
+def verdicts(old: Floats, new: Floats, direction: Direction, tolerance: float = 0.0) -> Signs:
+    """The signs of what is gained from the old to the new values."""
+    return signs(direction.gain(old, new), tolerance)
+
+
+def verdict(old: float | None, new: float | None, direction: Direction, tolerance: float = 0.0) -> Verdict | None:
+    """What became of one value; None where there is none before or after."""
+    if old is None or new is None:
+        return None
+    sign = int(verdicts(np.array([old]), np.array([new]), direction, tolerance)[0])
+    return None if sign == UNKNOWN_SIGN else tuple(Verdict)[1 - sign]
+
+
 def joint_signs(gains: Sequence[Floats], tolerance: float = 0.0) -> Signs:
     """The sign of one side that several measures look at; unknown where one of them is."""
     if not gains:
@@ -75,9 +105,9 @@ def outcome_codes(effectiveness: Sequence[Floats], lean: Sequence[Floats], toler
     return np.where(known, 3 * (1 - first) + (1 - second), np.int8(UNKNOWN))
 
 
-def outcome_of(effectiveness: float, lean: float, tolerance: float = 0.0) -> Outcome:
-    """The outcome of one pair of gains."""
+def outcome_of(effectiveness: float | None, lean: float | None, tolerance: float = 0.0) -> Outcome | None:
+    """The outcome of one pair of gains; None where one of them is not known."""
+    if effectiveness is None or lean is None:
+        return None
     code = int(outcome_codes([np.array([effectiveness])], [np.array([lean])], tolerance)[0])
-    if code == UNKNOWN:
-        raise ConfigError(f"outcome: expected two gains, found {effectiveness} and {lean}")
-    return Outcome(OUTCOMES[code])
+    return None if code == UNKNOWN else Outcome(OUTCOMES[code])

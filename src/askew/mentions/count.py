@@ -113,9 +113,9 @@ class MentionCounter:
             list(pool.map(lambda s: work(data, offsets[s[0] : s[1]], offsets[s[0] + 1 : s[1] + 1], *s), spans))
 
 
-def counter_for(lexicon: Lexicon, tokens: str, overlap: str) -> MentionCounter:
-    """The counter behind the parameters lexicon, tokens and overlap of a measure."""
-    return MentionCounter(lexicon.exclusive() if overlap == "first" else lexicon, tokens)
+def counter_for(lexicon: Lexicon, tokens: str, overlap: str, **how: Any) -> MentionCounter:
+    """The counter behind the parameters lexicon, tokens and overlap of a measure; ``how`` as of ``MentionCounter``."""
+    return MentionCounter(lexicon.exclusive() if overlap == "first" else lexicon, tokens, **how)
 
 
 def _tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:

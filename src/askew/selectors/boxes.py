@@ -32,7 +32,7 @@ import polars as pl
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import Direction
-from askew.core.outcome import check_tolerance
+from askew.core.outcome import Signs, check_tolerance, verdicts
 from askew.core.ranking import Floats
 from askew.selectors.pairs import (
     NO_EFFECTIVENESS,
@@ -124,17 +124,19 @@ def hard_queries(table: pl.DataFrame, direction: Direction = Direction.UP) -> pl
     Columns qid, query, value, query_, value_. A query without candidates is not among them.
     """
     best = best_candidates(table)
-    worse = direction.gain(best.get_column("value").to_numpy(), best.get_column("value_").to_numpy()) < 0
-    return best.filter(pl.Series(worse))
+    return best.filter(pl.Series(_verdicts(best, direction) == -1))
 
 
 def nothing_improved(table: pl.DataFrame, direction: Direction = Direction.UP) -> pl.DataFrame:
     """The queries of ``agg.all`` none of whose candidates is strictly better, ties and queries without any included."""
     best = best_candidates(table)
-    better = direction.gain(best.get_column("value").to_numpy(), best.get_column("value_").to_numpy()) > 0
-    improved = best.filter(pl.Series(better)).get_column("qid")
+    improved = best.filter(pl.Series(_verdicts(best, direction) == 1)).get_column("qid")
     originals = table.filter(pl.col("order") == ORIGINAL_ORDER)
     return originals.filter(~pl.col("qid").is_in(improved.implode())).select("qid", "query", value=table.columns[-1])
+
+
+def _verdicts(best: pl.DataFrame, direction: Direction) -> Signs:
+    return verdicts(best.get_column("value").to_numpy(), best.get_column("value_").to_numpy(), direction)
 
 
 def best_candidates(table: pl.DataFrame) -> pl.DataFrame:

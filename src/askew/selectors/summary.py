@@ -11,7 +11,7 @@ import polars as pl
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
-from askew.core.outcome import check_tolerance, signs
+from askew.core.outcome import check_tolerance, verdicts
 from askew.core.ranking import Floats, Ints
 from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
 from askew.statistics.intervals import LEVEL, change_interval, known, size_bounds
@@ -68,7 +68,7 @@ def _present(old: Floats, new: Floats) -> Any:
 
 def _row(query: Ints, old: Floats, new: Floats, direction: Direction, tolerance: float) -> dict[str, Any]:
     there = _present(old, new)
-    sign = signs(direction.gain(old[there], new[there]), tolerance)
+    sign = verdicts(old[there], new[there], direction, tolerance)
     counts = {name: int((sign == value).sum()) for name, value in (("helped", 1), ("same", 0), ("hurt", -1))}
     return {"pairs": int(there.sum()), "queries": len(np.unique(query[there])), **counts}
 

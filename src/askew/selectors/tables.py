@@ -19,7 +19,7 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
-from askew.core.outcome import OUTCOMES, signs
+from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
 from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shares import wilson
 from askew.selectors.pairs import ORIGINAL, best_rows
@@ -350,10 +350,11 @@ def hard_table(
     the share of these whose candidate is better than its original there.
     """
     best = _best(pairs, measure, direction)
-    gain = direction.gain(best.get_column(f"old_{measure}").to_numpy(), best.get_column(f"new_{measure}").to_numpy())
+    old, new = (best.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
+    sign = verdicts(old, new, direction)
     rows = []
     for which, most in HARD.items():
-        hard = best.filter(pl.Series(np.sign(gain) <= most))
+        hard = best.filter(pl.Series((sign != UNKNOWN_SIGN) & (sign <= most)))
         told = {"which": which, "queries": len(best), **_share("hard", len(hard), len(best))}
         rows += [
             {**told, "ranker": name, **_there(hard, scores, measure, direction, name)}
@@ -368,5 +369,5 @@ def _there(hard: pl.DataFrame, scores: pl.DataFrame, measure: str, direction: Di
     table = here.with_columns(other_old=joined[f"old_{measure}"], other_new=joined[f"new_{measure}"])
     known = table.filter(~pl.any_horizontal(pl.all().is_nan()))
     means = {f"{name}_mean": known.get_column(name).mean() for name in ("old", "other_old", "new", "other_new")}
-    gain = direction.gain(known.get_column("other_old").to_numpy(), known.get_column("other_new").to_numpy())
-    return {"scored": len(known), **means, **_share("improved", int((gain > 0).sum()), len(known))}
+    sign = verdicts(known.get_column("other_old").to_numpy(), known.get_column("other_new").to_numpy(), direction)
+    return {"scored": len(known), **means, **_share("improved", int((sign == 1).sum()), len(known))}

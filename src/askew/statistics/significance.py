@@ -15,6 +15,7 @@ import numpy as np
 
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
+from askew.core.outcome import signs
 from askew.core.ranking import Floats
 from askew.statistics.bounded import BoundedMean, solve
 from askew.statistics.intervals import BOUNDED, STUDENTIZED, gain_bounds, known, mean_test
@@ -81,8 +82,8 @@ def paired(
     """
     if len(old) == 0:
         raise DataError("there is no query with a value in both runs; nothing can be compared")
-    gains = direction.gain(old, new)
-    gains[np.abs(gains) < SAME] = 0.0
+    gains = rounded_gains(old, new, direction)
+    sign = signs(gains)
     limits = gain_bounds(bounds, direction is Direction.ZERO)
     mean = mean_test(gains, limits)
     spread = float(np.sort(gains).std(ddof=1)) if len(gains) > 1 else 0.0
@@ -100,15 +101,21 @@ def paired(
         method=BOUNDED if bounded else STUDENTIZED,
         p=TESTS[test].p(gains, mean, seed),
         d_z=mean.mean / spread if spread > 0 else None,
-        improved=int((gains > 0).sum()),
-        worsened=int((gains < 0).sum()),
-        unchanged=int((gains == 0).sum()),
+        improved=int((sign == 1).sum()),
+        worsened=int((sign == -1).sum()),
+        unchanged=int((sign == 0).sum()),
         smallest_margin=smallest_margin(len(gains), -limits[0]) if bounded else None,
         not_ruled_out=max(0.0, -mean.lower(ALPHA)) if bounded else None,
         detectable=_detectable(mean, spread / math.sqrt(len(gains))),
         margin=margin,
         **_margins(mean, margin),
     )
+
+
+def rounded_gains(old: Floats, new: Floats, direction: Direction) -> Floats:
+    """What each query gains; what is left of rounding is 0."""
+    gains = direction.gain(old, new)
+    return np.where(np.abs(gains) < SAME, 0.0, gains)
 
 
 def _margins(mean: BoundedMean | StudentizedMean, margin: float | None) -> dict[str, float]:

@@ -92,7 +92,8 @@ async def search_batch(site: Here, body: s.SearchBatch) -> Response:
 async def reformulate(site: Here, q: s.Asked) -> Response:
     """Reformulations with their measures, what each gains over the original query, and which are Pareto-optimal.
 
-    A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true.
+    A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true. It has no ``outcome``, only a
+    ``lean_verdict``.
     """
     return await _explored(site, ("reformulate", q), lambda one: as_json(Alternatives, one.reformulate(q)))
 

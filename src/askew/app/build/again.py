@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from askew.app.build.variants import ORIGINAL, SCHEMA
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction
+from askew.core.outcome import signs
 
 EVERY = "all"
 _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
@@ -73,7 +74,8 @@ class Hard:
         best = pairs.filter(gain.is_not_nan() & gain.is_not_null()).sort(
             "query_id", gain, descending=[False, True], maintain_order=True
         ).unique("query_id", keep="first", maintain_order=True)  # fmt: skip
-        hard = best.filter(gain <= 0 if self.ties else gain < 0)
+        sign = signs(best.get_column(f"gain_{self.measure}").to_numpy())
+        hard = best.filter(pl.Series(sign <= (0 if self.ties else -1)))
         counts = {
             "not the best of its query": pairs.height - best.height,
             "improved" if self.ties else "as good or better": best.height - hard.height,

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
+from askew.core.outcome import UNKNOWN_SIGN, signs
 from askew.core.ranking import Floats, Ints
 from askew.core.split import part_of
 from askew.corpora.parquet import parquet_frames
@@ -195,11 +196,11 @@ def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) ->
                 "good examples alone; build with a selector that names negatives (refairmulate)"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
-    gain = built.gain(effectiveness)
+    sign = signs(built.gain(effectiveness))
     if learns == "effectiveness":
-        return np.where(gain > 0, POSITIVE, np.where(gain < 0, NEGATIVE, NEITHER)).astype(np.int8)
+        return np.where(sign == 1, POSITIVE, np.where(sign == -1, NEGATIVE, NEITHER)).astype(np.int8)
     if learns == "no-loss":
-        return np.where(np.isnan(gain), NEITHER, np.where(gain >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
+        return np.where(sign == UNKNOWN_SIGN, NEITHER, np.where(sign >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
     raise ConfigError(f"selector, learns: nothing is known of {learns!r}")
 
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.scoring.annotate import Annotate
+from askew.app.scoring.lists import JudgedQueries
 from askew.app.search.retrieve import index_documents
 from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.lexicon import Lexicon
-from askew.core.ranking import Ints
 from askew.corpora.collection import Collection, open_collection
 from askew.engine.run import run_step, step_key
 from askew.engine.store import Store
@@ -124,21 +124,12 @@ class Resources:
         return DocMentions(groups, counts, np.maximum(tokens_of, 0).astype(np.int32), np.ones(len(table), np.bool_))
 
     @cached_property
-    def judged_documents(self) -> tuple[pa.Array, dict[str, tuple[Ints, Ints]]]:
-        """All document ids, those that are judged and not in the collection at the end; and each query's judgements."""
+    def judged_documents(self) -> tuple[pa.Array, JudgedQueries]:
+        """All document ids, those that are judged and not in the collection at the end; and the judgements."""
         table = self.judgements.table
         extra = pc.unique(table["doc_id"]).filter(
             pc.invert(pc.is_in(pc.unique(table["doc_id"]), value_set=self.doc_ids))
         )
         every = pa.concat_arrays([self.doc_ids, extra.cast(pa.string())])
-        places = pc.index_in(table["doc_id"], value_set=every).to_numpy()
-        relevance = table["relevance"].to_numpy().astype(np.int64)
-        order = np.argsort(places, kind="stable")
-        found: dict[str, tuple[list[int], list[int]]] = {}
-        queries = table["query_id"].to_pylist()
-        for i in order.tolist():
-            docs, grades = found.setdefault(queries[i], ([], []))
-            docs.append(int(places[i]))
-            grades.append(int(relevance[i]))
-        arrays = {q: (np.array(docs, np.int64), np.array(grades, np.int64)) for q, (docs, grades) in found.items()}
-        return every, arrays
+        places = pc.index_in(table["doc_id"], value_set=every).to_numpy().astype(np.int64)
+        return every, JudgedQueries.of(table["query_id"], places, table["relevance"].to_numpy().astype(np.int64))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from askew.app.explore.warrant import Warrant
+from askew.core.outcome import Outcome, outcome_of
 from askew.mentions.marks import Mark
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
@@ -76,7 +77,8 @@ class Answer:
 class Variant:
     """A reformulation, or the query itself. ``front``: it is Pareto-optimal in effectiveness and lean.
 
-    ``groups`` are those that its words name.
+    ``groups`` are those that its words name. ``outcome`` is null where the query has no judgements; ``lean_verdict``
+    (less, same, more) is there nonetheless.
     """
 
     variant_id: str
@@ -86,6 +88,7 @@ class Variant:
     values: Mapping[str, float | None]
     gains: Mapping[str, float | None]
     outcome: str | None
+    lean_verdict: str | None
     front: bool
     groups: tuple[str, ...]
 
@@ -134,8 +137,8 @@ class Alternatives:
 
     def _loses_nothing(self, one: Variant) -> bool:
         """Whether it retrieves as well as the original query, or better, and leans less."""
-        kept, less = one.gains.get(self.effectiveness), one.gains.get(self.lean)
-        return kept is not None and less is not None and kept >= 0 and less > 0
+        outcome = outcome_of(one.gains.get(self.effectiveness), one.gains.get(self.lean))
+        return outcome in (Outcome.BETTER_LESS, Outcome.SAME_LESS)
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,7 @@ class Comparison:
     """A query and a reformulation: both result lists, the moves of their documents, and what is gained.
 
     ``moves`` are of the documents that are shown in one list or both, in the order of the old list, then the new.
+    ``outcome`` is null where the query has no judgements; ``lean_verdict`` (less, same, more) is there nonetheless.
     """
 
     old: Answer
@@ -161,6 +165,7 @@ class Comparison:
     gains: Mapping[str, float | None]
     agreement: float
     outcome: str | None
+    lean_verdict: str | None
     effectiveness: str
     proxy: bool
     lean: str

@@ -14,10 +14,12 @@ from askew.app.explore.explorer import Explorer
 from askew.app.measure.compare import CompareReport, compare
 from askew.app.measure.measure import MeasureReport, measure
 from askew.core.errors import ConfigError, DataError
+from askew.core.outcome import signs
 from askew.core.ranking import Floats
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run
 from askew.measures.catalogue import MeasureRequest
+from askew.statistics.significance import rounded_gains
 
 # A difference is called significant where its p, corrected for the number of measures, is below.
 SIGNIFICANT = 0.05
@@ -74,7 +76,7 @@ class Audit:
         old, new = (dict(zip(run.query_ids, run.values[one.text], strict=True)) for run in self.report.runs[:2])
         shared = [query for query in old if query in new and not np.isnan(old[query]) and not np.isnan(new[query])]
         before, after = (np.array([side[query] for query in shared], np.float64) for side in (old, new))
-        return shared, one.direction.gain(before, after)
+        return shared, rounded_gains(before, after, one.direction)
 
     def worst(self, measure_text: str, run: int, count: int = 10) -> list[Worst]:
         """The queries that a run is worst at by a measure; of the second run those that lose most against the first."""
@@ -85,7 +87,7 @@ class Audit:
         if run == 1:
             queries, found = self.gains(measure_text)
             gains = dict(zip(queries, found.tolist(), strict=True))
-            known = [query for query in known if gains.get(query, 0.0) < 0]
+            known = [query for query, sign in zip(queries, signs(found).tolist(), strict=True) if sign == -1]
         badness = {query: gains.get(query, one.direction.gain(0.0, values[query])) for query in known}
         chosen = sorted(known, key=lambda query: (badness[query], query))[:count]
         return [Worst(query, self.texts.get(query), values[query], gains.get(query)) for query in chosen]

@@ -36,7 +36,7 @@ from askew.app.scoring.requested import Key, key_of
 from askew.app.search.reformulate import FirstPass
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
-from askew.core.outcome import OUTCOMES, UNKNOWN, outcome_codes
+from askew.core.outcome import outcome_of, verdict
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
 from askew.mentions.marks import Mark, Marker, can_mark
@@ -192,7 +192,7 @@ class Explorer:
         lost = {**dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
         return Alternatives(
             query, query_id, grades is not None, effectiveness, proxy, self.lean,
-            self._original(table, directions), tuple(self._variants(chosen.table, directions)),
+            self._original(table, directions), tuple(self._variants(chosen.table, directions, proxy)),
             {reason: count for reason, count in sorted(lost.items()) if count},
             {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
             {name: BETTER[way] for name, way in directions.items()}, self.setting,
@@ -202,15 +202,15 @@ class Explorer:
         row = table.filter(pl.col("method") == ORIGINAL).row(0, named=True)
         values = {name: _number(row[name]) for name in directions}
         named = self._rules.groups(row["text"])
-        return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, False, named)
+        return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, named)
 
-    def _variants(self, pairs: pl.DataFrame, directions: Mapping[str, Direction]) -> list[Variant]:
+    def _variants(self, pairs: pl.DataFrame, directions: Mapping[str, Direction], proxy: bool) -> list[Variant]:
         return [
             Variant(
                 row["variant_id"], row["text"], row["method"], row["doc_id"],
                 {name: _number(row[f"new_{name}"]) for name in directions},
-                {name: _number(row[f"gain_{name}"]) for name in directions}, row["outcome"], bool(row["front"]),
-                self._rules.groups(row["text"]),
+                {name: _number(row[f"gain_{name}"]) for name in directions}, None if proxy else row["outcome"],
+                _lean_verdict(row[f"gain_{self.lean}"]), bool(row["front"]), self._rules.groups(row["text"]),
             )
             for row in pairs.iter_rows(named=True)
         ]  # fmt: skip
@@ -225,10 +225,11 @@ class Explorer:
         agreement = float(_agreements(hits)[1])
         placed = None if judged[1] is None else self.effectiveness
         effectiveness, proxy = placed or AGREEMENT, placed is None
-        first = agreement - 1.0 if placed is None else gains.get(placed)
+        # Agreement is no effectiveness: a query without judgements has a verdict on lean only.
+        outcome = outcome_of(None if placed is None else gains.get(placed), gains.get(self.lean))
         return Comparison(
-            old, new, self.depth, self._moves(sides, k), gains, agreement, _outcome(first, gains.get(self.lean)),
-            effectiveness, proxy, self.lean,
+            old, new, self.depth, self._moves(sides, k), gains, agreement, None if outcome is None else outcome.value,
+            _lean_verdict(gains.get(self.lean)), effectiveness, proxy, self.lean,
         )  # fmt: skip
 
     def _gains(self, old: Answer, new: Answer) -> dict[str, float | None]:
@@ -272,8 +273,6 @@ def _agreements(hits: Hits) -> Floats:
     return np.array([len(tops[0] & top) / max(len(tops[0]), 1) for top in tops])
 
 
-def _outcome(effectiveness: float | None, lean: float | None) -> str | None:
-    if effectiveness is None or lean is None:
-        return None
-    code = int(outcome_codes([np.array([effectiveness])], [np.array([lean])])[0])
-    return None if code == UNKNOWN else OUTCOMES[code]
+def _lean_verdict(gain: float | None) -> str | None:
+    found = verdict(0.0, gain, Direction.UP)
+    return None if found is None else found.lean

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.query_notes import judgement_notes, left_out_by_judgements, unanswered_note, without_relevant
 from askew.app.scoring.requested import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
+from askew.app.scoring.scorer import Scorer
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
-from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_run, note_on_ranks, only_queries
+from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, note_on_ranks, only_queries
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
 from askew.core.measure import Measure
-from askew.core.ranking import Floats, Rankings
-from askew.corpora.judgements import QrelsFile, read_judgements
-from askew.corpora.memory import judgements_in_memory
+from askew.core.ranking import Floats
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import Run
 from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
 from askew.measures.common import documents_read, known_to
-from askew.plugins.kinds import DocMentions, Inputs
+from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
 _NOTHING = "nothing to measure with: give docs= for measures of lean, qrels= for effectiveness"
 
@@ -95,10 +94,8 @@ class MeasureJob:
         self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
         self.background = None if background is None else as_run(background, "background", form, self.published)
         self.notes += self.background.notes if self.background else []
-        self.qrels: QrelsFile | None = None
-        if qrels is not None:
-            self.qrels = read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
-            self.notes += self.qrels.notes
+        self.qrels = None if qrels is None else as_judgements(qrels)
+        self.notes += self.qrels.notes if self.qrels else []
 
     def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
         """Only the queries asked for; what was noticed on the way is noted."""
@@ -132,55 +129,41 @@ class MeasureJob:
         frames += [self.background.lines] if self.background else []
         frames += [self.qrels.lines] if self.qrels else []
         universe = Universe.of(frames)
-        orders = sorted({str(a.measure.param("order")) for a in self.asked})
-        rankings = [{order: universe.rankings(run, order) for order in orders} for run in self.runs]
-        background = None
+        found: dict[Key, DocMentions] = {}
+        judged = None if self.qrels is None else universe.judged(self.qrels.lines)
+        scorer = Scorer(self.asked, universe.doc_ids, None if source is None else found.__getitem__, judged)
         if self.background:
-            background = {order: universe.rankings(self.background, order) for order in orders}
-            self._name_background(background, universe)
-        inputs = [
-            Inputs(run.name, universe.doc_ids, ranked, background=background)
-            for run, ranked in zip(self.runs, rankings, strict=True)
-        ]
-        found = self._count(source, inputs, len(universe.doc_ids), progress)
+            self._set_background(scorer, universe.lists(self.background))
+        lists = [universe.lists(run) for run in self.runs]
+        inputs = [scorer.inputs(one, scorer.asked, run.name) for run, one in zip(self.runs, lists, strict=True)]
+        if source is not None:
+            found.update(self._count(source, inputs, progress))
         report = MeasureReport(self.asked, [], self.notes, self.preset.mean_digits if self.preset else None)
-        for run, given in zip(self.runs, inputs, strict=True):
-            lean = replace(given, find_mentions=(lambda *key: found[key]) if found else None)
-            report.runs.append(self._score_run(run, lean, self._judged(run, lean, universe, orders)))
+        for run, one, lean in zip(self.runs, lists, inputs, strict=True):
+            more = self._unanswered[run.name]
+            # Measures of effectiveness read all lines, and count the queries that the run does not answer.
+            differ = self.qrels is not None and (more or run.all_lines is not None)
+            every = universe.lists(run, more, every=True) if differ else one
+            whole = scorer.inputs(every, scorer.asked, run.name) if differ else lean
+            report.runs.append(self._score_run(scorer, run.name, every.ids.to_pylist(), lean, whole))
         return report
 
-    def _judged(self, run: Run, lean: Inputs, universe: Universe, orders: Sequence[str]) -> Inputs | None:
-        """What measures of effectiveness read: judgements, all lines, and the queries that the run does not answer."""
-        if self.qrels is None:
-            return None
-        more = self._unanswered[run.name]
-        same = not more and run.all_lines is None
-        ranked = lean.rankings if same else {order: universe.all_rankings(run, order, more) for order in orders}
-        return replace(lean, rankings=ranked, judgements=universe.judged(self.qrels.lines, ranked[orders[0]]))
-
-    def _name_background(self, background: Mapping[str, Rankings], universe: Universe) -> None:
+    def _set_background(self, scorer: Scorer, lists: ScoredLists) -> None:
         """Signatures name the background by its content. One that was asked for by another name is told."""
-        using = [one for one in self.asked if one.measure.param("background") == "run"]
-        names = {
-            order: background[order].fingerprint(universe.doc_ids)
-            for order in {str(one.measure.param("order")) for one in using}
-        }
-        self.asked = [
-            replace(one, background=names[str(one.measure.param("order"))]) if one in using else one
-            for one in self.asked
-        ]
+        scorer.set_background(lists)
+        self.asked = scorer.asked
         for one in self.asked:
             wanted = str(Measure.parse(one.text).param("background", ""))
             if wanted.startswith("run@") and wanted != f"run@{one.background}":
                 self.notes.append(f"{one.text}: the background run given is another, run@{one.background}")
 
     def _count(
-        self, source: DocumentSource | None, inputs: Sequence[Inputs], size: int, progress: Progress | None
+        self, source: DocumentSource, inputs: Sequence[Inputs], progress: Progress | None
     ) -> dict[Key, DocMentions]:
         keys = keys_of(self.asked)
-        if not keys or source is None:
+        if not keys:
             return {}
-        needed = np.zeros(size, np.bool_)
+        needed = np.zeros(len(inputs[0].doc_ids), np.bool_)
         for one in self.asked:
             for given in inputs if key_of(one) is not None else ():
                 needed |= documents_read(one.measure, given)
@@ -188,24 +171,24 @@ class MeasureJob:
         self.notes += notes
         return found
 
-    def _score_run(self, run: Run, lean: Inputs, judged: Inputs | None) -> RunScores:
+    def _score_run(self, scorer: Scorer, name: str, query_ids: list[str], lean: Inputs, whole: Inputs) -> RunScores:
         """Every measure by query. A query that the run does not answer has no lean."""
-        whole = lean if judged is None else judged
-        query_ids = next(iter(whole.rankings.values())).query_ids.to_pylist()
-        answered = len(query_ids) - len(self._unanswered[run.name])
+        answered = len(query_ids) - len(self._unanswered[name])
         values = {}
         for asked in self.asked:
-            given = judged if judged is not None and "judgements" in asked.family.reads else lean
-            found = asked.family.score(asked.measure, given)
-            self._tell_undefined(run.name, asked, found, given, answered)
+            reads = "judgements" in asked.family.reads
+            found = scorer.values(whole if reads else lean, [asked])[asked.text]
+            self._tell_undefined(name, asked, found, whole.judgements if reads else None, answered)
             values[asked.text] = np.append(found, np.full(len(query_ids) - len(found), np.nan))
-        self.notes += _missing_notes(run.name, self.asked, lean)
-        if judged is not None and judged.judgements is not None:
-            self.notes += judgement_notes(run.name, self.asked, judged.judgements, answered)
-        return RunScores(run.name, query_ids, values)
+        self.notes += _missing_notes(name, self.asked, lean)
+        if whole.judgements is not None:
+            self.notes += judgement_notes(name, self.asked, whole.judgements, answered)
+        return RunScores(name, query_ids, values)
 
-    def _tell_undefined(self, name: str, asked: MeasureRequest, values: Floats, given: Inputs, answered: int) -> None:
-        left, judged = int(np.isnan(values).sum()), given.judgements
+    def _tell_undefined(
+        self, name: str, asked: MeasureRequest, values: Floats, judged: Judgements | None, answered: int
+    ) -> None:
+        left = int(np.isnan(values).sum())
         if left == len(values):
             bare = 0 if judged is None else without_relevant(asked, judged)
             why = "" if not bare else f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
-from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_run, named_runs
+from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, named_runs
 from askew.core.errors import ConfigError, DataError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.measure import Measure
 from askew.core.ranking import Floats, Ints, Rankings
-from askew.corpora.judgements import QrelsFile, read_judgements
-from askew.corpora.memory import judgements_in_memory
+from askew.corpora.judgements import QrelsFile
 from askew.measures.arab import KINDS, magnitudes
 from askew.measures.common import lean_of, pick_groups
 from askew.measures.fairr import neutrality
@@ -98,7 +96,7 @@ def read_ranked(
     """Read a run, its judgements and its documents; a ranked document without text is an error."""
     ((name, given),) = named_runs([run]).items()
     found = as_run(given, name, "auto", False)
-    judged = None if qrels is None else _judgements(qrels)
+    judged = None if qrels is None else as_judgements(qrels)
     frames = [found.lines, *([judged.lines] if judged else [])]
     universe = Universe.of(frames)
     rankings = universe.rankings(found, "score").cut(depth)
@@ -115,15 +113,11 @@ def read_ranked(
     return AnnotatedRun(universe, rankings, every, mentions[key], source, [*found.notes, *notes])
 
 
-def _judgements(qrels: QrelsLike) -> QrelsFile:
-    return read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
-
-
 def _by_row(universe: Universe, rankings: Rankings, judged: QrelsFile | None) -> JudgedPairs:
     if judged is None:
         nothing = np.zeros(0, np.int64)
         return JudgedPairs(nothing, nothing, np.zeros(0, np.bool_))
-    found = universe.judged(judged.lines, rankings)
+    found = universe.judged(judged.lines).of_queries(rankings.query_ids)
     row = np.repeat(np.arange(len(rankings)), np.diff(found.offsets))
     return JudgedPairs(row, found.docs, found.relevance > 0)
 

@@ -13,11 +13,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.core.errors import ConfigError, DataError
-from askew.core.ranking import Rankings, order_by_score
-from askew.corpora.memory import run_in_memory
+from askew.core.ranking import Rankings
+from askew.corpora.judgements import QrelsFile, read_judgements
+from askew.corpora.memory import judgements_in_memory, run_in_memory
 from askew.corpora.runs import Run, read_run
-from askew.plugins.kinds import Judgements
 
 RunLike: TypeAlias = str | Path | Run | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, float]]
 QrelsLike: TypeAlias = str | Path | pl.DataFrame | pa.Table | Mapping[str, Mapping[str, int]]
@@ -69,6 +70,11 @@ def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:
     return run_in_memory(run, name)
 
 
+def as_judgements(qrels: QrelsLike) -> QrelsFile:
+    """Judgements from a file, or from what a program has in memory."""
+    return read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
+
+
 @dataclass
 class Universe:
     """All documents anybody ranks or judges, in the order of their bytes: the ordinal also breaks ties."""
@@ -94,39 +100,26 @@ class Universe:
 
     def rankings(self, run: Run, order: str) -> Rankings:
         """The run as rankings, queries in the order of their first line."""
-        return self._ranked(run.lines, _queries_of(run), order, run.may_repeat)
+        return self.lists(run).ranked(order)
 
-    def all_rankings(self, run: Run, order: str, unanswered: Sequence[str]) -> Rankings:
-        """All lines of the run as rankings, queries in the order of ``rankings``, then the unanswered ones."""
-        queries = _queries_of(run).to_list()
-        lines = run.lines if run.all_lines is None else run.all_lines
-        return self._ranked(lines, pl.Series([*queries, *unanswered], dtype=pl.String), order, run.may_repeat)
+    def lists(self, run: Run, unanswered: Sequence[str] = (), every: bool = False) -> ScoredLists:
+        """The lists of a run in the order of its file, queries in the order of their first line, then ``unanswered``.
 
-    def _ranked(self, lines: pl.DataFrame, queries: pl.Series, order: str, may_repeat: bool) -> Rankings:
+        With ``every`` they have all lines of the run, those included that measures of lean leave out.
+        """
+        lines = run.all_lines if every and run.all_lines is not None else run.lines
+        queries = pl.Series([*_queries_of(run).to_list(), *unanswered], dtype=pl.String)
         rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
-        docs = self.ordinals(lines)
-        if order == "score":
-            sequence = order_by_score(row, lines["score"].cast(pl.Float64).to_numpy(), docs)
-        else:
-            sequence = np.argsort(row, kind="stable")
+        together = np.argsort(row, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
-        return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs[sequence], may_repeat)
+        docs, scores = self.ordinals(lines)[together], lines["score"].cast(pl.Float64).to_numpy()[together]
+        return ScoredLists(queries.to_arrow().cast(pa.string()), offsets, docs, scores, may_repeat=run.may_repeat)
 
-    def judged(self, qrels: pl.DataFrame, rankings: Rankings) -> Judgements:
-        """The judgements of the queries of a run, row by row."""
-        rows = pl.DataFrame({
-            "query_id": pl.Series(pl.from_arrow(rankings.query_ids)),
-            "row": np.arange(len(rankings), dtype=np.int64),
-        })  # fmt: skip
-        found = (
-            qrels.with_columns(doc=pl.Series(self.ordinals(qrels)))
-            .join(rows, on="query_id", how="inner")
-            .sort("row", "doc")
-        )
-        counts = np.bincount(found["row"].to_numpy(), minlength=len(rankings))
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Judgements(offsets, found["doc"].to_numpy(), found["relevance"].to_numpy().astype(np.int64), counts > 0)
+    def judged(self, qrels: pl.DataFrame) -> JudgedQueries:
+        """The judgements by query."""
+        relevance = qrels["relevance"].to_numpy().astype(np.int64)
+        return JudgedQueries.of(qrels["query_id"].to_arrow().cast(pa.string()), self.ordinals(qrels), relevance)
 
 
 def _queries_of(run: Run) -> pl.Series:

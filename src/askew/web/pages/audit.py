@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from askew.app.explore.audit import MISSING_TEXT, SIGNIFICANT, Audit, Worst
+from askew.core.outcome import signs
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Line, sorted_gains, steps
 from askew.publish.page.frame import About
@@ -161,7 +162,8 @@ def _figures(found: Audit, measure: str) -> list[Markup]:
     drawn.append(_figure(steps(about, lines, measure, "share of queries"), about.title, about.description))
     if found.comparison is not None:
         queries, gains = found.gains(measure)
-        helped, hurt = int((gains > 0).sum()), int((gains < 0).sum())
+        sign = signs(gains)
+        helped, hurt = int((sign == 1).sum()), int((sign == -1).sum())
         told = f"{helped:,} queries gain, {hurt:,} lose, of {len(queries):,}."
         about = About("help-hurt", f"Gains of {shown(found.comparison.new)} on {measure}", told)
         drawn.append(

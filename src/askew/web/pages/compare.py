@@ -38,14 +38,15 @@ def compare_page(found: Comparison, k: int, note: str) -> Page:
 
 def _verdict(found: Comparison) -> Markup:
     shared = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
-    if found.outcome is None:
+    lean = found.lean_verdict if found.proxy else None
+    if found.outcome is None and lean is None:
         words = (
             "One of the two finds nothing, so there is nothing to compare."
             if not (found.old.results and found.new.results)
             else "A measure is not defined for one of the two."
         )
         return p.notice(tag("p", words), role="status")
-    told = [tag("strong", f"Reformulated, it {p.outcome_words(found.outcome, found.proxy)}"), f" ({found.lean}"]
+    told = [tag("strong", f"Reformulated, it {p.outcome_words(found.outcome, lean)}"), f" ({found.lean}"]
     told += ["" if found.proxy else f" and {found.effectiveness}", f"); {shared}."]
     proxy = [tag("p", AGREEMENT_SAYS, class_="note")] if found.proxy else []
     return p.notice(tag("p", *told), *proxy, kind="plain")

@@ -70,4 +70,4 @@ def _row(found: Alternatives, one: Variant, name: Markup) -> list[object]:
         )
         for measure in (found.effectiveness, found.lean)
     ]
-    return [name, *cells, p.outcome_words(one.outcome, found.proxy) if one.gains else ""]
+    return [name, *cells, p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None) if one.gains else ""]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from askew.app.explore.answers import Setting
 from askew.app.explore.counting import listed
+from askew.core.measure import Direction
+from askew.core.outcome import Verdict, verdict
 from askew.mentions.marks import Mark
 from askew.publish.page import numerals as n
 from askew.publish.page.markup import Value
@@ -18,6 +20,7 @@ _FIRST = {"better": "retrieves better", "same": "retrieves as well", "worse": "r
 _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
 # What the first measure of a side says where it gained although the side is called so.
 _MIXED = {"worse": "better", "more": "less"}
+_ARROWS: dict[Verdict | None, tuple[str, str]] = {Verdict.BETTER: ("up", "▲ "), Verdict.WORSE: ("down", "▼ ")}
 Option = tuple[str, str]
 Gained = tuple[str | None, float | None]
 
@@ -103,12 +106,12 @@ def legend(setting: Setting) -> Markup:
     )
 
 
-def outcome_words(outcome: str | None, proxy: bool) -> str:
-    """An outcome for readers; of one by a proxy only what it says of lean."""
+def outcome_words(outcome: str | None, lean: str | None) -> str:
+    """An outcome for readers; without one, as of a query without judgements, the verdict on lean alone."""
     if outcome is None:
-        return n.NONE
+        return n.NONE if lean is None else _SECOND[lean]
     first, _, second = outcome.partition("-")
-    return _SECOND[second] if proxy else f"{_FIRST[first]} and {_SECOND[second]}"
+    return f"{_FIRST[first]} and {_SECOND[second]}"
 
 
 def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: float = 0.0) -> str:
@@ -120,7 +123,7 @@ def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: 
         return n.NONE
     told, (good, bad) = [], outcome.split("-")
     for words, sign, (measure, gain) in ((_FIRST, good, first), (_SECOND, bad, lean)):
-        split = sign in _MIXED and gain is not None and gain > tolerance
+        split = sign in _MIXED and verdict(0.0, gain, Direction.UP, tolerance) is Verdict.BETTER
         told.append(f"{words[_MIXED[sign]]} by {measure}, {sign} by another" if split else words[sign])
     return " and ".join(told)
 
@@ -135,8 +138,7 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 def gain_cell(gain: float | None, coloured: bool = True) -> Markup:
     """A gain with a sign that does not need colour to be seen; without colour where it may be chance."""
-    kind = "" if not gain else "up" if gain > 0 else "down"
-    word = {"up": "▲ ", "down": "▼ ", "": ""}[kind]
+    kind, word = _ARROWS.get(verdict(0.0, gain, Direction.UP), ("", ""))
     look = f"gain {kind}".strip() if coloured else "gain"
     return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=look)
 

@@ -1,0 +1,112 @@
+"""The one evaluator: ranked lists in, one value of each measure for each list out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.scoring.lists import JudgedQueries, ScoredLists
+from askew.app.scoring.requested import Key, keys_of
+from askew.core.ranking import Floats, Ints, Rankings
+from askew.measures.catalogue import MeasureRequest
+from askew.plugins.kinds import DocMentions, Inputs
+
+
+class Scorer:
+    """Scores ranked lists by the requested measures.
+
+    ``doc_ids`` names the documents by ordinal. ``count`` gives the mentions under a key; documents after the last one
+    that it counts have no text. ``judged`` are the judgements. A measure that needs what is not there raises.
+    """
+
+    def __init__(
+        self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
+        count: Callable[[Key], DocMentions] | None = None, judged: JudgedQueries | None = None,
+    ) -> None:  # fmt: skip
+        self.asked, self.doc_ids = list(asked), doc_ids
+        self._count, self._judged = count, judged
+        self._counted: dict[Key, DocMentions] = {}
+        self._background: dict[str, Rankings] | None = None
+
+    def prepare(self) -> None:
+        """Count all that the measures read, before the first list."""
+        for key in keys_of(self.asked):
+            self._mentions(*key)
+
+    def set_background(self, lists: ScoredLists) -> None:
+        """Compare with these lists where a measure needs a background run; signatures name it by its content."""
+        self._background = self._ranked(lists, self.asked)
+        names = {order: ranked.fingerprint(self.doc_ids) for order, ranked in self._background.items()}
+        self.asked = [
+            replace(one, background=names[_order(one)]) if one.measure.param("background") == "run" else one
+            for one in self.asked
+        ]
+
+    def score(self, lists: ScoredLists, only: Sequence[str] = ()) -> dict[str, Floats]:
+        """The value of every measure, or of some by their texts, for each list."""
+        wanted = [one for one in self.asked if not only or one.text in only]
+        return self.values(self.inputs(lists, wanted), wanted)
+
+    def inputs(self, lists: ScoredLists, wanted: Sequence[MeasureRequest], name: str = "results") -> Inputs:
+        """What these measures read of the lists; ``name`` is for messages."""
+        queries = lists.ids if lists.queries is None else lists.queries
+        judgements = None if self._judged is None else self._judged.of_queries(queries)
+        mentions = None if self._count is None else self._mentions
+        background = self._background_of(lists, wanted)
+        return Inputs(name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background)
+
+    def values(self, inputs: Inputs, wanted: Sequence[MeasureRequest]) -> dict[str, Floats]:
+        """The values of some measures by their texts."""
+        return {one.text: np.asarray(one.family.score(one.measure, inputs), np.float64) for one in wanted}
+
+    def order(self, lists: ScoredLists) -> Ints:
+        """The entries of the lists in the order in which measures read them."""
+        return lists.order(self._id_ranks)
+
+    def _ranked(self, lists: ScoredLists, asked: Sequence[MeasureRequest]) -> dict[str, Rankings]:
+        return {order: lists.ranked(order, self._id_ranks) for order in sorted({_order(one) for one in asked})}
+
+    def _background_of(self, lists: ScoredLists, asked: Sequence[MeasureRequest]) -> dict[str, Rankings] | None:
+        """The background by the ids of the lists; several lists of one query have the same."""
+        if self._background is None or lists.queries is None:
+            return self._background
+        if not any("background" in one.family.reads for one in asked):
+            return None
+        found = {}
+        for order, ranked in self._background.items():
+            row = pc.index_in(lists.queries, value_set=ranked.query_ids)
+            named = lists.ids.filter(row.is_valid())
+            found[order] = replace(ranked.select(row.drop_null().to_numpy().astype(np.int64)), query_ids=named)
+        return found
+
+    @cached_property
+    def _id_ranks(self) -> Ints | None:
+        """The rank of each document id by its bytes, by which trec_eval breaks ties; None where it is the ordinal."""
+        ids = self.doc_ids
+        if pc.all(pc.less(ids[:-1], ids[1:])).as_py() is not False:
+            return None
+        ranks = np.empty(len(ids), np.int64)
+        ranks[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
+        return ranks
+
+    def _mentions(self, lexicon: str, tokens: str, overlap: str) -> DocMentions:
+        key = lexicon, tokens, overlap
+        if key not in self._counted:
+            assert self._count is not None
+            found = self._count(key)
+            if more := len(self.doc_ids) - len(found.known):
+                counts, ends = np.pad(found.counts, ((0, more), (0, 0))), (0, more)
+                found = replace(
+                    found, counts=counts, tokens=np.pad(found.tokens, ends), known=np.pad(found.known, ends)
+                )
+            self._counted[key] = found
+        return self._counted[key]
+
+
+def _order(one: MeasureRequest) -> str:
+    return str(one.measure.param("order"))
