@@ -106,7 +106,6 @@ def test_reformulators_count_the_groups_that_are_given(tmp_path, monkeypatch):
     [
         ("rerank:detconstsort", {"groups": "gender:female,male"}),
         ("reformulate:fairfeedback", {"groups": "gender:female,male"}),
-        ("reformulate:swap", {}),
         ("reformulate:swap", {"pairs": "gender-en"}),
     ],
 )
