@@ -24,7 +24,7 @@ from askew.app.build.runs import Retrieve
 from askew.app.build.variants import ORIGINAL, Reformulate
 from askew.app.scoring.ranked import NEUTRAL, Counting, group_names, leaning_groups
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.lexicon import load_lexicon
+from askew.core.groups import Groups
 from askew.core.ranking import Hits, Ints
 from askew.corpora.runs import read_run
 from askew.engine.store import Store
@@ -127,14 +127,14 @@ class World:
             told(start + rows.num_rows, self.queries.num_rows)
 
     def _by_groups(self, lever: Lever) -> Finder:
-        given = {"targets": EVEN, "lexicon": Counting().lexicon, **lever.settings}
+        given = {"targets": EVEN, "lexicon": Counting().groups, **lever.settings}
         unknown = [name for name in given if name not in ("targets", "lexicon")]
         if unknown:
             raise UnknownName("setting", unknown[0], ("targets", "lexicon"), lever.text)
-        counting = Counting()
-        mentions = self.resources.mentions(load_lexicon(given["lexicon"]), counting.tokens, "all")
-        names = group_names(mentions, counting.groups)
-        asked, groups = read_targets(given["targets"], names), leaning_groups(mentions, counting.groups)
+        counted = Groups.of(given["lexicon"])
+        mentions = self.resources.mentions(counted.counted, counted.tokenizer, counted.overlap)
+        names = group_names(mentions)
+        asked, groups = read_targets(given["targets"], names), leaning_groups(mentions)
 
         def find(told: Told) -> MethodRun:
             start, base = time.perf_counter(), self.base.hits
