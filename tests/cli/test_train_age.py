@@ -96,7 +96,7 @@ def tiny(tmp_path_factory, bert_tokenizer):
     return folder
 
 
-def labelled(files, names):
+def labeled(files, names):
     lines = [(names[label], frame.format(who)) for label, some in LABELS.items() for who in some for frame in ASKED]
     text = "".join(f"{at},{asked},{label}\n" for at, (label, asked) in enumerate(lines))
     return files.text("labels.csv", text)
@@ -111,7 +111,7 @@ def train(askew, tiny, more):
 
 
 def test_a_classifier_of_age_is_trained_with_words_of_age(askew, files, tiny):
-    labelled(files, {"old": "o", "young": "y", "neutral": "n"})
+    labeled(files, {"old": "o", "young": "y", "neutral": "n"})
     done, written = train(askew, tiny, "--groups age.csv")
     nothing_of_gender(done.out, done.err, *written)
     facts = json.loads(written[1])
@@ -123,7 +123,7 @@ def test_a_classifier_of_age_is_trained_with_words_of_age(askew, files, tiny):
 
 
 def test_without_groups_the_classes_are_the_labels_of_the_data(askew, files, tiny):
-    labelled(files, {"old": "senior", "young": "junior", "neutral": "none"})
+    labeled(files, {"old": "senior", "young": "junior", "neutral": "none"})
     done, written = train(askew, tiny, "--json")
     nothing_of_gender(done.out, done.err, *written)
     facts = json.loads(written[1])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
 from askew.app.search.classify import classify_queries
-from askew.app.train.classifier import ClassifierJob, cross_calibrated, read_labelled_queries, train_classifier
+from askew.app.train.classifier import ClassifierJob, cross_calibrated, read_labeled_queries, train_classifier
 from askew.cli.main import app
 from askew.cli.train import train_app
 from askew.core.errors import DataError, StoreError
@@ -133,14 +133,14 @@ def test_an_unknown_label_is_told(tiny_encoder, tmp_path, label, said):
     file = tmp_path / "q.csv"
     file.write_text(f"1,she,f\n7,he,{label}\n", encoding="utf-8")
     with pytest.raises(DataError, match=said):
-        read_labelled_queries(file, job(tiny_encoder))
+        read_labeled_queries(file, job(tiny_encoder))
 
 
 def test_queries_without_labels_are_told(tiny_encoder, tmp_path):
     file = tmp_path / "q.tsv"
     file.write_text("1\tshe\n2\the\n", encoding="utf-8")
     with pytest.raises(DataError, match="expected a label for every query, found none for '1'"):
-        read_labelled_queries(file, job(tiny_encoder))
+        read_labeled_queries(file, job(tiny_encoder))
 
 
 SOME = ["a b", "A b!", "c", "C.", "d e", "f", "g", "h", "i", "j k"]

@@ -32,6 +32,8 @@ def test_a_classifier_of_words_learns_nothing_and_refuses_labels_that_it_does_no
     assert classifier.fit(TEXTS[:2], ["young", "neutral"]) is classifier
     with pytest.raises(DataError, match="expected labels of neutral, old, young, found 'female'"):
         classifier.fit(["x"], ["female"])
+    with pytest.raises(DataError, match="found 1 texts, 2 labels"):
+        classifier.fit(["x"], ["old", "old"])
 
 
 def test_a_lexical_classifier_is_saved_with_its_words_and_opens_again(tmp_path):
@@ -69,16 +71,16 @@ def tiny(tmp_path_factory):
     return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
-LABELLED = [(f"{frame} {word}", label) for frame in ("who wrote", "the book", "is", "run fast", "w1", "w2")
-            for word, label in (("he", "a"), ("she", "b"), ("sky", "c"))]  # fmt: skip
+LABELED = [(f"{frame} {word}", label) for frame in ("who wrote", "the book", "is", "run fast", "w1", "w2")
+            for word, label in (("he", "m"), ("she", "f"), ("sky", "o"))]  # fmt: skip
 
 
 def test_a_transformer_is_fitted_saved_and_loaded(tiny, tmp_path):
-    texts, labels = zip(*LABELLED, strict=True)
+    texts, labels = zip(*LABELED, strict=True)
     own = {"model": tiny, "folds": 2, "epochs": 20, "batch_size": 6, "learning_rate": 5e-3, "save_every": 0}
     classifier = Classifier("transformer", **own)
     assert classifier.fit(texts, labels, device="cpu") is classifier
-    assert classifier.labels == ("a", "b", "c")
+    assert classifier.labels == ("f", "m", "o")
     assert classifier.trained.measured["cross_validation"]["n"] == len(texts)
     predicted = classifier.predict(texts)
     assert sum(got == want for got, want in zip(predicted, labels, strict=True)) > len(texts) // 2
@@ -91,12 +93,15 @@ def test_a_transformer_is_fitted_saved_and_loaded(tiny, tmp_path):
 
 
 def test_a_trainer_fits_a_data_frame_and_says_when_the_model_was_there_already(tiny, tmp_path):
-    texts, labels = zip(*LABELLED, strict=True)
-    frame = pl.DataFrame({"query_id": [str(at) for at in range(len(texts))], "text": texts, "label": labels})
+    texts, labels = zip(*LABELED, strict=True)
+    other = [label.replace("o", "x") for label in labels]
+    frame = pl.DataFrame({"query_id": [str(at) for at in range(len(texts))], "text": texts, "label": other})
     trainer = Trainer("classifier", model=tiny, folds=2, epochs=1, save_every=0)
     done = trainer.fit(frame, out=tmp_path / "model", device="cpu")
     assert isinstance(done, Trained) and done.new and done.folder == tmp_path / "model"
-    assert done.tables[0].columns == ("model", "accuracy", "F1 a", "F1 b", "F1 c", "ECE")
+    assert done.tables[0].columns == ("model", "accuracy", "F1 f", "F1 m", "F1 x", "ECE")
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "askew.Trainer('classifier'" in card and str(tmp_path) not in card and tiny not in card
     again = trainer.fit(frame, out=tmp_path / "model", device="cpu")
     assert not again.new and again.measured == done.measured
 
@@ -140,3 +145,12 @@ def test_a_selector_that_is_not_trained_or_not_there_is_told(tmp_path):
     (tmp_path / "selector.json").write_text(json.dumps([]))
     with pytest.raises(DataError, match=r"selector.json: the file cannot be read"):
         Selector.load(tmp_path)
+
+
+def test_the_examples_of_the_classes_say_what_they_show():
+    import doctest
+
+    from askew.app.train import facade
+
+    found = doctest.testmod(facade)
+    assert found.attempted >= 4 and not found.failed

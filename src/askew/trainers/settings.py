@@ -87,4 +87,4 @@ def _as(had: Any, value: Any, name: str, where: str) -> Any:
     numbers = isinstance(had, float) and isinstance(value, int) and not isinstance(value, bool)
     if had is not None and type(value) is not type(had) and not numbers:
         raise ConfigError(f"{where}: expected {name} to be a {type(had).__name__}, found {value!r}")
-    return value
+    return float(value) if numbers else value

@@ -1,4 +1,4 @@
-"""train classifier: labelled queries in, a calibrated classifier out. The whole of ``askew train classifier``."""
+"""train classifier: labeled queries in, a calibrated classifier out. The whole of ``askew train classifier``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def train_classifier(
 ) -> Trained:  # fmt: skip
     """Cross-validate, then train on all queries: a file, a data frame or a table with query_id, text and label."""
     chosen = choose_device(device)
-    texts, job, notes = read_labelled_queries(data, settings or ClassifierJob())
+    texts, job, notes = read_labeled_queries(data, settings or ClassifierJob())
     digest = digest_file(Path(data)) if isinstance(data, str | Path) else texts.data()
     identity = {"data": digest, "weights": identify(job.settings.model), **_plain(job)}
     found = claim(out, identity)
@@ -94,7 +94,7 @@ def train_classifier(
     return finished(out, _card(name, texts, job, identity, chosen, command, measured, scores, notes))
 
 
-def read_labelled_queries(
+def read_labeled_queries(
     source: object, job: ClassifierJob
 ) -> tuple[LabeledTexts, ClassifierJob, dict[str, int]]:  # fmt: skip
     """The queries with a class, the job with its classes, and what was left out, counted by reason."""

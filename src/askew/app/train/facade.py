@@ -59,7 +59,7 @@ class Trainer:
         known = trainers()
         if kind not in known:
             raise UnknownName("kind of model", kind, known)
-        self.kind = kind
+        self.kind, self._given = kind, settings
         self._train, made, self._data = known[kind]
         self.settings: Any = from_names(made, settings, WHERE)
 
@@ -74,7 +74,7 @@ class Trainer:
     ) -> Trained:  # fmt: skip
         """Train on data and write the model to the folder ``out``, which is new, empty, or of this very training.
 
-        A classifier reads labelled queries, a selector the store of a build or a published dataset, a generator a
+        A classifier reads labeled queries, a selector the store of a build or a published dataset, a generator a
         collection, a rewriter pairs, an adapter the folder of GrepBiasIR; a ranker reads ``run``, ``docs``,
         ``queries`` and ``qrels``.
         """
@@ -83,10 +83,11 @@ class Trainer:
                 f"Trainer({self.kind!r}).fit: expected one source of data, found {len(data) + len(named)}"
             )
         source = data[0] if self._data is None else self._data(*data, **named)
-        return self._train(source, Path(out), self.settings, device, command, progress)
+        return self._train(source, Path(out), self.settings, device, command or f"askew.{self}.fit(...)", progress)
 
     def __repr__(self) -> str:
-        return f"Trainer({self.kind!r})"
+        given = [f"{name}={value!r}" for name, value in self._given.items() if value is not None]
+        return f"Trainer({', '.join([repr(self.kind), *given])})"
 
 
 class Classifier:
@@ -119,6 +120,10 @@ class Classifier:
         Classes are neutral and the groups, or without groups the labels as they are. A classifier that counts words
         learns nothing: its labels are checked against those given.
         """
+        if len(texts) != len(labels):
+            raise DataError(
+                f"classifier: expected a label for each text, found {len(texts)} texts, {len(labels)} labels"
+            )
         table = pl.DataFrame(
             {"query_id": [str(at) for at in range(len(texts))], "text": list(texts), "label": list(labels)}
         )
@@ -126,7 +131,8 @@ class Classifier:
             _refuse_unknown(labels, self.labels, self.name)
             return self
         folder = _kept_for(self)
-        trainer = Trainer("classifier", **self.settings, groups=self.groups)
+        classes = {"classes": tuple(sorted(set(labels)))} if self.groups is None else {}
+        trainer = Trainer("classifier", **{**classes, **self.settings, "groups": self.groups})
         self.trained = trainer.fit(table, out=folder, device=device)
         self._made = make_classifier({"classifier": _TRAINED, "model": str(folder)})
         return self
