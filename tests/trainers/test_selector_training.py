@@ -195,6 +195,20 @@ def test_a_trained_selector_chooses_again_what_it_chose(model, built):
         assert again[LEAN].new == pytest.approx(model.measured["choices"][rule][LEAN]["new"])
 
 
+def test_a_selector_from_python_takes_by_results_where_a_store_has_them(model, built, store):
+    from askew.app.train.facade import Selector
+
+    selector = Selector.load(model.folder)
+    for rule in (LEAN_AWARE, CROSS_ENCODER):
+        found = selector.predict(store, None if rule == LEAN_AWARE else rule, "cpu")
+        chosen = choose(model.folder, built, rule, "cpu")
+        assert found["query_id"].to_list() == list(built.query_ids)
+        assert found["is_reformulated"].to_list() == (chosen != ORIGINAL).tolist()
+        texts = built.table["text"].to_list()
+        expected = [texts[row] if row != ORIGINAL else was for row, was in zip(chosen, built.originals, strict=True)]
+        assert found["text"].to_list() == expected
+
+
 def test_the_same_training_is_not_done_again_and_another_is_refused(model, store, tiny):
     again = train_selector(store, model.folder, job_for(tiny), "cpu")
     assert not again.new and again.measured == model.measured

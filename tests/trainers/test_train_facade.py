@@ -32,8 +32,10 @@ def test_a_classifier_of_words_learns_nothing_and_refuses_labels_that_it_does_no
     assert classifier.fit(TEXTS[:2], ["young", "neutral"]) is classifier
     with pytest.raises(DataError, match="expected labels of neutral, old, young, found 'female'"):
         classifier.fit(["x"], ["female"])
-    with pytest.raises(DataError, match="found 1 texts, 2 labels"):
+    with pytest.raises(DataError, match="found 1 texts and 2 labels"):
         classifier.fit(["x"], ["old", "old"])
+    with pytest.raises(DataError, match="labels that are strings, found 1"):
+        classifier.fit(["x"], [1])
 
 
 def test_a_lexical_classifier_is_saved_with_its_words_and_opens_again(tmp_path):
@@ -104,6 +106,18 @@ def test_a_trainer_fits_a_data_frame_and_says_when_the_model_was_there_already(t
     assert "askew.Trainer('classifier'" in card and str(tmp_path) not in card and tiny not in card
     again = trainer.fit(frame, out=tmp_path / "model", device="cpu")
     assert not again.new and again.measured == done.measured
+
+
+def test_a_ranker_of_other_groups_is_trained_on_what_is_in_memory(tiny, tmp_path):
+    docs = {"d1": "the elderly run", "d2": "teens run fast", "d3": "the sky is blue", "d4": "teen cars"}
+    run = {"q1": {"d1": 4.0, "d2": 3.0, "d3": 2.0, "d4": 1.0}}
+    own = {"model": tiny, "groups": AGE, "adversary": 0.5, "part": "", "most_tokens": 32, "most_left_tokens": 8}
+    trainer = Trainer("ranker", **own, count=3, epochs=1, save_every=0)
+    given = {"docs": docs, "queries": {"q1": "is the sky blue"}, "qrels": {"q1": {"d3": 1}}}
+    done = trainer.fit(run, **given, out=tmp_path / "model", device="cpu")
+    assert (done.measured["queries"], done.measured["pairs"], done.measured["held_out"]) == (1, 4, 0)
+    written = "".join((tmp_path / "model" / name).read_text() for name in ("README.md", "measured.json"))
+    assert "young-old" in written and "male" not in written and "rekabsaz" not in written
 
 
 QUERIES = [f"who wrote w{i}" for i in range(20)]

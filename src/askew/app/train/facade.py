@@ -117,16 +117,10 @@ class Classifier:
     def fit(self, texts: Sequence[str], labels: Sequence[str], device: str | None = None) -> Classifier:
         """Train on texts with their labels; what was measured by cross-validation is in ``trained``.
 
-        Classes are neutral and the groups, or without groups the labels as they are. A classifier that counts words
-        learns nothing: its labels are checked against those given.
+        Classes are neutral and the groups, or without groups the labels as they are. Only ``transformer`` learns; of
+        any other classifier the labels are checked.
         """
-        if len(texts) != len(labels):
-            raise DataError(
-                f"classifier: expected a label for each text, found {len(texts)} texts, {len(labels)} labels"
-            )
-        table = pl.DataFrame(
-            {"query_id": [str(at) for at in range(len(texts))], "text": list(texts), "label": list(labels)}
-        )
+        table = _labeled(list(texts), list(labels))
         if self.name != _TRAINED:
             _refuse_unknown(labels, self.labels, self.name)
             return self
@@ -307,6 +301,17 @@ def _copied(source: Path | None, folder: Path) -> Path:
     if source is not None:
         shutil.copytree(source, folder, dirs_exist_ok=True)
     return folder
+
+
+def _labeled(texts: list[str], labels: list[str]) -> pl.DataFrame:
+    if len(texts) != len(labels):
+        raise DataError(
+            f"classifier: expected a label for each text, found {len(texts)} texts and {len(labels)} labels"
+        )
+    for one in (*texts, *labels):
+        if not isinstance(one, str):
+            raise DataError(f"classifier: expected texts and labels that are strings, found {one!r}")
+    return pl.DataFrame({"query_id": [str(at) for at in range(len(texts))], "text": texts, "label": labels})
 
 
 def _refuse_unknown(labels: Sequence[str], known: Sequence[str], name: str) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from askew.app.scoring.ranked import AnnotatedRun, Counting, document_lean, gather_texts, read_ranked, refuse_unknown
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import QrelsLike, RunLike
 from askew.core.errors import DataError
 from askew.core.ranking import Floats, Ints
+from askew.corpora.memory import queries_in_memory
 from askew.corpora.queries import read_queries
 from askew.publish.files import refuse_no_parent
 from askew.trainers.exports import Example, write_examples
@@ -30,12 +30,13 @@ class RankerData:
 
     run: RunLike
     docs: object
-    queries: str | Path | pa.Table
+    queries: object
     qrels: QrelsLike
 
     def texts(self) -> dict[str, str]:
-        """The text of each query."""
-        table = self.queries if isinstance(self.queries, pa.Table) else read_queries(Path(self.queries))
+        """The text of each query: of a file, or of what is in memory."""
+        given = self.queries
+        table = read_queries(Path(given)) if isinstance(given, str | Path) else queries_in_memory(given)
         return dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
