@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from askew.core.fingerprint import digest_file
+from askew.core.groups import Groups
 from askew.models.find import MINILM, identify
 from askew.trainers.card import hardware
 from askew.trainers.classifier import (
@@ -61,7 +62,7 @@ def train(options: Any) -> None:
     device = choose_device(options.device)
     for model in options.model or [MINILM]:
         for seed in options.seeds:
-            own = ClassifierSettings(model=model, marks=not options.no_marks)
+            own = ClassifierSettings(model, Groups.of("gender:female,male"), marks=not options.no_marks)
             pace = replace(PACE, save_every=0, seed=seed)
             if options.learning_rate:
                 pace = replace(pace, learning_rate=options.learning_rate, epochs=options.epochs)
@@ -71,7 +72,7 @@ def train(options: Any) -> None:
             began = time.monotonic()
             found = cross_validate(data, fold, own, pace, place, about, device)
             write(options, f"{identify(model).split('@')[0]}-{seed}", data, fold, found, began, device,
-                  [asdict(own) | asdict(pace)])  # fmt: skip
+                  [own.facts() | asdict(pace)])  # fmt: skip
             if options.choose:
                 began = time.monotonic()
                 found, chosen = nested(data, fold, own, pace, place / "choose", about, device)
@@ -109,7 +110,7 @@ def held_out(
         rest = data.take(~training)
         return [list(map(float, row)) for row in logits_of(model, tokenizer, rest.texts, settings.most_tokens)]
 
-    return np.array(remembered(place.with_suffix(".json"), {**about, **asdict(settings), **asdict(pace)}, make))
+    return np.array(remembered(place.with_suffix(".json"), {**about, **settings.facts(), **asdict(pace)}, make))
 
 
 def apply(own: Any, pace: Any, one: dict[str, Any]) -> tuple[Any, Any]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from askew.app.measure.measure import MeasureReport, measure
     from askew.app.search.classify import Classification, classify
     from askew.app.search.facade import Filter, Ranker, Reformulator
+    from askew.app.train.facade import Classifier, Selector, Trainer
+    from askew.app.train.trained import Trained
     from askew.core.errors import (
         AskewError,
         ConfigError,
@@ -77,6 +79,8 @@ _PLACES = {
     "askew.app.measure.check": ("CheckReport", "check"),
     "askew.app.measure.compare": ("CompareReport", "compare"),
     "askew.app.measure.measure": ("MeasureReport", "measure"),
+    "askew.app.train.facade": ("Classifier", "Selector", "Trainer"),
+    "askew.app.train.trained": ("Trained",),
     "askew.app.search.classify": ("Classification", "classify"),
     "askew.app.search.facade": ("Filter", "Ranker", "Reformulator"),
 }  # fmt: skip
@@ -94,6 +98,7 @@ __all__ = [
     "Bpref",
     "CheckReport",
     "Classification",
+    "Classifier",
     "Collection",
     "CompareReport",
     "ConfigError",
@@ -119,9 +124,12 @@ __all__ = [
     "Reformulator",
     "Rprec",
     "Run",
+    "Selector",
     "StageError",
     "StoreError",
     "Success",
+    "Trained",
+    "Trainer",
     "UnknownName",
     "__version__",
     "analyze_log",

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from askew.app.search.rerank import rerank
 from askew.cli.train_ranker import ranker_command, selector_command
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 
@@ -117,7 +118,9 @@ def test_the_shares_may_be_given_and_only_the_first_are_written(askew, files):
 
 
 def test_reranking_needs_a_model_and_the_texts_of_the_queries(askew):
-    askew("rerank old.run --docs docs.tsv --out new.run").refused(2, "--model FOLDER and --queries FILE")
+    askew("rerank old.run --docs docs.tsv --out new.run").refused(2, "rerank with a cross-encoder: expected")
+    with pytest.raises(ConfigError, match="expected model= and queries=, found none"):
+        rerank(Path("old.run"), Path("docs.tsv"), Path("new.run"))
     askew("rerank old.run --docs docs.tsv --out new.run --method best").refused(2, "detconstsort")
     askew("rerank old.run --docs docs.tsv --out new.run -k 0 --method detconstsort").refused(2, "1 or more")
 
@@ -145,7 +148,7 @@ def trained(command):
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == 0, done.output
-    return done.output
+    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
 from askew.app.search.classify import classify
-from askew.app.train.classifier import ClassifierJob, cross_calibrated, read_labelled_queries, train_classifier
+from askew.app.train.classifier import ClassifierJob, cross_calibrated, read_labeled_queries, train_classifier
 from askew.cli.main import app
 from askew.cli.train import train_app
 from askew.core.errors import DataError, StoreError
+from askew.core.groups import Groups
 from askew.trainers.classifier import (
     ClassifierSettings,
     LabeledTexts,
@@ -62,14 +63,16 @@ def queries(tmp_path):
 
 
 def job(tiny_encoder, **changed):
-    own = ClassifierSettings(model=str(tiny_encoder), lexicon="", names=False)
+    own = ClassifierSettings(str(tiny_encoder), Groups.of("gender:female,male"), words=False, names=False)
     return ClassifierJob(settings=own, pace=QUICK, folds=3, **changed)
 
 
 def test_it_learns_calibrates_writes_a_card_and_opens_in_the_transformer_classifier(tiny_encoder, queries, tmp_path):
     out = tmp_path / "model"
-    facts = train_classifier(queries, out, job(tiny_encoder), "cpu", "askew train classifier")
-    found = facts["measured"]["cross_validation"]
+    made = train_classifier(queries, out, job(tiny_encoder), "cpu", "askew train classifier")
+    facts = json.loads((out / "measured.json").read_text(encoding="utf-8"))
+    found = made.measured["cross_validation"]
+    assert made.new and made.folder == out and facts["measured"] == made.measured
     assert found["n"] == 60
     assert found["accuracy"]["value"] >= 0.9
     assert found["accuracy"]["low"] <= found["accuracy"]["value"] <= found["accuracy"]["high"]
@@ -82,9 +85,9 @@ def test_it_learns_calibrates_writes_a_card_and_opens_in_the_transformer_classif
     done = classify(str(queries), "transformer", **settings)
     assert done.judged == 60 and done.right >= 54
     temperature = json.loads((out / "calibration.json").read_text(encoding="utf-8"))["temperature"]
-    assert temperature == facts["measured"]["temperature"]
+    assert temperature == made.measured["temperature"]
     again = train_classifier(queries, out, job(tiny_encoder), "cpu", "askew train classifier")
-    assert again == facts
+    assert again == replace(made, new=False)
     with pytest.raises(StoreError, match="a model of another training"):
         train_classifier(queries, out, job(tiny_encoder, drop=("o", "x")), "cpu")
 
@@ -130,14 +133,14 @@ def test_an_unknown_label_is_told(tiny_encoder, tmp_path, label, said):
     file = tmp_path / "q.csv"
     file.write_text(f"1,she,f\n7,he,{label}\n", encoding="utf-8")
     with pytest.raises(DataError, match=said):
-        read_labelled_queries(file, job(tiny_encoder))
+        read_labeled_queries(file, job(tiny_encoder))
 
 
 def test_queries_without_labels_are_told(tiny_encoder, tmp_path):
     file = tmp_path / "q.tsv"
     file.write_text("1\tshe\n2\the\n", encoding="utf-8")
     with pytest.raises(DataError, match="expected a label for every query, found none for '1'"):
-        read_labelled_queries(file, job(tiny_encoder))
+        read_labeled_queries(file, job(tiny_encoder))
 
 
 SOME = ["a b", "A b!", "c", "C.", "d e", "f", "g", "h", "i", "j k"]
@@ -171,9 +174,9 @@ def test_words_and_names_become_examples_of_their_class_and_those_of_two_classes
     file.write_text(
         '[groups]\nfemale = ["she", "cousin"]\nmale = ["he", "cousin"]\nplant = ["rose"]\n', encoding="utf-8"
     )
-    found = known_words(ClassifierSettings(lexicon=str(file), names=False), ("neutral", "female", "male"))
+    found = known_words(ClassifierSettings(groups=Groups.load(file), names=False), ("neutral", "female", "male"))
     assert found == [("he", 2), ("she", 1)]
-    with_names = known_words(ClassifierSettings(lexicon=str(file)), ("neutral", "female", "male"))
+    with_names = known_words(ClassifierSettings(groups=Groups.load(file)), ("neutral", "female", "male"))
     assert ("mary", 1) in with_names and ("john", 2) in with_names and len(with_names) > 300
 
 
@@ -210,7 +213,7 @@ def test_the_command_trains_with_its_settings(tiny_encoder, queries, tmp_path):
 
     out = tmp_path / "m"
     given = ["classifier", str(queries), "--out", str(out), "--folds", "2", "--device", "cpu", "--json", "--seed", "5"]
-    for one in (f"model={tiny_encoder}", "lexicon=", "names=false", "epochs=1", "drop=o"):
+    for one in (f"model={tiny_encoder}", "words=false", "names=false", "epochs=1", "drop=o"):
         given += ["--set", one]
     done = CliRunner().invoke(train_app, given, catch_exceptions=False)
     facts = json.loads(done.stdout.splitlines()[-1])
@@ -224,7 +227,7 @@ def test_known_words_are_marked_by_the_tokenizer_that_is_saved_with_the_model(ti
 
     words = tmp_path / "words.toml"
     words.write_text('[groups]\nfemale = ["mother"]\nmale = ["father", "old man"]\n', encoding="utf-8")
-    own = ClassifierSettings(model=str(tiny_encoder), lexicon=str(words), names=False)
+    own = ClassifierSettings(str(tiny_encoder), Groups.load(words), names=False)
     out = tmp_path / "model"
     train_classifier(queries, out, ClassifierJob(settings=own, pace=Schedule(epochs=1, save_every=0), folds=2), "cpu")
     read_again = AutoTokenizer.from_pretrained(out)
@@ -254,8 +257,8 @@ def test_a_class_is_written_before_known_words_at_any_place_whatever_the_tokeniz
 
 def test_a_part_of_an_epoch_may_be_asked_for():
     from askew.trainers.classifier import PACE
-    from askew.trainers.common import with_settings
     from askew.trainers.grepbias.finetune import PACES
+    from askew.trainers.settings import with_settings
 
     for pace in (PACE, *PACES.values()):
         assert with_settings({"epochs": 0.5}, pace, "--set").epochs == 0.5

@@ -23,9 +23,9 @@ from askew.trainers.common import (
     remembered,
     run,
     seed_all,
-    with_settings,
     write_whole,
 )
+from askew.trainers.settings import with_settings
 
 PACE = Schedule(epochs=3, batch_size=4, learning_rate=0.05, warmup=0.0, save_every=2, seed=3)
 STEPS = 18

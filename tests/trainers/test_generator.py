@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -217,21 +218,21 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
         GeneratorSettings(context=True, prefix="ask : ", split="none"), TextSettings(models["seq2seq"], **SMALL),
         Schedule(12.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0), ("title", "text"), most_test=8,
     )  # fmt: skip
-    facts = train_generator(source, tmp_path / "out", job, "cpu")
-    assert facts["measured"]["left_out"] == {"no text of the query": 1, "no text of the passage": 1}
-    assert facts["measured"]["pairs"] == {"train": 40, "test": 40}
-    found = facts["measured"]["test"]
+    made = train_generator(source, tmp_path / "out", job, "cpu")
+    assert made.measured["left_out"] == {"no text of the query": 1, "no text of the passage": 1}
+    assert made.measured["pairs"] == {"train": 40, "test": 40}
+    found = made.measured["test"]
     assert found["loss"]["mean"] < 0.1 < found["loss before"]["mean"]
     # Eight pairs of four questions: the unit of an interval is the question.
     assert found["f1"]["mean"] > 0.9 and found["f1"]["n"] == 4
     use = "--method docquery --set docquery.model=FOLDER --set 'docquery.prefix=ask : ' --set docquery.context=true"
-    assert facts["extra"]["use"] == use
+    assert made.use == use
     card = (tmp_path / "out" / "README.md").read_text()
     assert "shows what is remembered, not what is learned" in card
     assert not (tmp_path / "out" / "checkpoints").exists()
     reads = DocQueryReformulator(str(tmp_path / "out"), count=1, prefix="ask : ", context=True, device="cpu")
     assert reads.reformulate(asked(f"book {PASSAGES[2]}")).texts == ["fast cars"]
-    assert train_generator(source, tmp_path / "out", job, "cpu") == facts  # nothing is done again
+    assert train_generator(source, tmp_path / "out", job, "cpu") == replace(made, new=False)  # nothing is done again
     with pytest.raises(StoreError, match="a model of another training"):
         train_generator(source, tmp_path / "out", GeneratorJob(text=job.text), "cpu")
 

@@ -158,15 +158,15 @@ def test_encodings_are_kept_and_do_not_depend_on_company(tiny, tmp_path):
 def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, tmp_path):
     job = AdapterJob(model=tiny, head=replace(CONVERGED, epochs=30))
     out = tmp_path / "out"
-    facts = train_adapter(folder, out, job, "cpu", "askew train adapter")
+    made = train_adapter(folder, out, job, "cpu", "askew train adapter")
     head = read_head(out)
     data = read_grepbias(folder)
     logits = head.logits(data.query, data.texts(True))
     assert ((logits > 0) == data.relevant).mean() > 0.8
-    assert facts["measured"]["summary"]["zero_shot"]["value"] > 0.5
-    assert set(facts["measured"]["alphas"]) == {"MF", "MN", "FN"}
+    assert made.measured["summary"]["zero_shot"]["value"] > 0.5
+    assert set(made.measured["alphas"]) == {"MF", "MN", "FN"}
     assert "trained on one category and tested on the others" in (out / "README.md").read_text(encoding="utf-8")
-    assert train_adapter(folder, out, job, "cpu") == facts
+    assert train_adapter(folder, out, job, "cpu") == replace(made, new=False)
     with pytest.raises(StoreError, match="a model of another training"):
         train_adapter(folder, out, replace(job, most_loss=0.1), "cpu")
 
@@ -198,9 +198,9 @@ def test_an_encoder_learns_relevance_with_a_penalty_and_is_saved_where_a_ranker_
     own = FinetuneSettings(alpha_mf=1.0, alpha_mn=1.0, alpha_fn=1.0)
     job = AdapterJob(method=method, model=tiny, finetune=own, pace=replace(QUICK, epochs=1))
     out = tmp_path / "out"
-    facts = train_adapter(folder, out, job, "cpu")
-    assert facts["measured"]["alphas"] == {"MF": 1.0, "MN": 1.0, "FN": 1.0}
-    assert facts["measured"]["summary"]["inside"] is not None
+    made = train_adapter(folder, out, job, "cpu")
+    assert made.measured["alphas"] == {"MF": 1.0, "MN": 1.0, "FN": 1.0}
+    assert made.measured["summary"]["inside"] is not None
     assert not (out / "checkpoints").exists()
     from askew.models import load_model
 

@@ -176,30 +176,44 @@ def test_a_selector_is_trained_measured_and_written_down(model, store):
     assert choices["oracle"][EFFECTIVENESS]["worsened"] == 0 and choices["oracle"][LEAN]["gain"] > 0
     lean_aware = choices[LEAN_AWARE][LEAN]
     assert lean_aware["worsened"] == 0 and lean_aware["new"] <= lean_aware["old"]
-    card = (model.out / "README.md").read_text(encoding="utf-8")
+    card = (model.folder / "README.md").read_text(encoding="utf-8")
     assert "input and outcome" in card and "askew train selector STORE" in card
-    facts = json.loads((model.out / "measured.json").read_text(encoding="utf-8"))
+    facts = json.loads((model.folder / "measured.json").read_text(encoding="utf-8"))
     assert facts["measured"]["queries"] == {
         name: int((read_built(store).parts() == name).sum()) for name in ("train", "fit", "dev", "test")
     }
-    assert not (model.out / "checkpoints").exists()
+    assert not (model.folder / "checkpoints").exists()
 
 
 def test_a_trained_selector_chooses_again_what_it_chose(model, built):
     parts = built.parts()
     test = QuerySubset.of(built, parts, "test")
     for rule in (LEAN_AWARE, CROSS_ENCODER):
-        chosen = choose(model.out, built, rule, "cpu")[test.queries]
+        chosen = choose(model.folder, built, rule, "cpu")[test.queries]
         again = effects(built, test, chosen, 0.01)
         assert again[EFFECTIVENESS].new == pytest.approx(model.measured["choices"][rule][EFFECTIVENESS]["new"])
         assert again[LEAN].new == pytest.approx(model.measured["choices"][rule][LEAN]["new"])
 
 
+def test_a_selector_from_python_takes_by_results_where_a_store_has_them(model, built, store):
+    from askew.app.train.facade import Selector
+
+    selector = Selector.load(model.folder)
+    for rule in (LEAN_AWARE, CROSS_ENCODER):
+        found = selector.predict(store, None if rule == LEAN_AWARE else rule, "cpu")
+        chosen = choose(model.folder, built, rule, "cpu")
+        assert found["query_id"].to_list() == list(built.query_ids)
+        assert found["is_reformulated"].to_list() == (chosen != ORIGINAL).tolist()
+        texts = built.table["text"].to_list()
+        expected = [texts[row] if row != ORIGINAL else was for row, was in zip(chosen, built.originals, strict=True)]
+        assert found["text"].to_list() == expected
+
+
 def test_the_same_training_is_not_done_again_and_another_is_refused(model, store, tiny):
-    again = train_selector(store, model.out, job_for(tiny), "cpu")
+    again = train_selector(store, model.folder, job_for(tiny), "cpu")
     assert not again.new and again.measured == model.measured
     with pytest.raises(StoreError, match="another training"):
-        train_selector(store, model.out, replace(job_for(tiny), margin=0.02), "cpu")
+        train_selector(store, model.folder, replace(job_for(tiny), margin=0.02), "cpu")
 
 
 def test_a_published_dataset_trains_the_cross_encoder_alone(dataset, tiny, tmp_path):

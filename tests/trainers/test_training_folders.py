@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import StoreError
-from askew.trainers.card import Card, claim, write_card
+from askew.trainers.card import Card, CardTable, claim, write_card
 
 WHO = {"data": "1"}
 
@@ -63,9 +63,9 @@ def test_the_scores_of_a_classifier_stand_below_each_other_beside_what_is_publis
     from askew.cli.train import turned
 
     rows = [["this model", "0.9", "0.8", "0.1"], ["BERT (published)", 0.8, 0.7, None], ["XLNet", 0.7, None, None]]
-    made = turned({"title": "t", "columns": ["model", "accuracy", "F1 female", "ECE"], "rows": rows})
-    assert made["columns"] == ["measure", "this model", "BERT\n(published)"]
-    assert made["rows"] == [["accuracy", "0.9", 0.8], ["F1 female", "0.8", 0.7], ["ECE", "0.1", None]]
+    title, columns, cells = turned(CardTable("t", ("model", "accuracy", "F1 female", "ECE"), tuple(rows)))
+    assert (title, columns) == ("t", ["measure", "this model", "BERT\n(published)"])
+    assert cells == [["accuracy", "0.9", 0.8], ["F1 female", "0.8", 0.7], ["ECE", "0.1", None]]
 
 
 @given(st.text(max_size=20))

@@ -36,6 +36,7 @@ from askew.cli import (
 from askew.cli.full_disk import describe, is_full
 from askew.cli.naming import as_options, know_command
 from askew.cli.render import say
+from askew.cli.train_help import WITH_DEFAULTS, WithDefaults
 from askew.core.address import Address, without_secrets
 from askew.core.errors import AskewError, DataError
 from askew.core.version import __version__
@@ -94,7 +95,7 @@ _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
 _RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"])
 for _own, _commands in ((app, _COMMANDS), (train.train_app, _TRAINED)):
     for _name, _command, _about in _commands:
-        _own.command(_name, short_help=_about)(_command)
+        _own.command(_name, short_help=_about, cls=WithDefaults if _name in WITH_DEFAULTS else None)(_command)
 app.add_typer(train.train_app, name="train", short_help="Train a model and measure it on what it has not seen.")
 
 

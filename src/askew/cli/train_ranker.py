@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import shlex
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from askew.cli import options as o
-from askew.core.errors import UnknownName
+from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 
 Run = Annotated[Path, typer.Argument(help="The run to read: TREC, Parquet, or any that askew measure reads.")]
 Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
 Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, JSON Lines.")]
 Qrels = Annotated[Path, typer.Option(help="The judgements.")]
-Seed = Annotated[int, typer.Option(help="Seed of the draws, and of the training.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-LeanKind = Annotated[str, typer.Option(help="How a document leans: tc, tf, bool (as ARaB) or neutrality (as NFaiRR).")]
-Preset = Annotated[str, typer.Option(help="bigdeli2022 (12 of 20 lean most, of the first 1000) or original (none).")]
-
-
-def _sampling(preset: str, count: int | None, share: float | None, depth: int | None, seed: int) -> Any:
-    from dataclasses import replace
-
-    from askew.trainers.negatives import PRESETS
-
-    if preset not in PRESETS:
-        raise UnknownName("preset", preset, PRESETS)
-    given: dict[str, Any] = {"count": count, "share": share, "depth": depth, "seed": seed}
-    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
+LeanKind = Annotated[
+    str | None, typer.Option(help="How a document leans: tc, tf, bool (as ARaB) or neutrality (as NFaiRR).")
+]
+Preset = Annotated[
+    str | None, typer.Option(help="bigdeli2022 (some negatives are those that lean most) or original (none).")
+]
+Encoder = Annotated[str | None, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")]
 
 
 def negatives_command(
@@ -39,30 +31,36 @@ def negatives_command(
     queries: Queries,
     qrels: Qrels,
     out: Annotated[Path, typer.Option(help="JSON Lines to write.")],
-    layout: Annotated[str, typer.Option(help="st-pairs, st-triples, tevatron or flagembedding.")] = "st-pairs",
-    preset: Preset = "bigdeli2022",
+    layout: Annotated[str | None, typer.Option(help="st-pairs, st-triples, tevatron or flagembedding.")] = None,
+    preset: Preset = None,
     count: Annotated[int | None, typer.Option(help="Negatives of each query.")] = None,
     share: Annotated[float | None, typer.Option(help="Which share of them leans most; the rest is random.")] = None,
     depth: Annotated[int | None, typer.Option(help="How many first documents of a query are looked at.")] = None,
-    exclude: Annotated[str, typer.Option(help="Never a negative: judged documents, or relevant ones only.")] = "judged",
-    lean: LeanKind = "tf",
-    lexicon: Annotated[str, typer.Option(help="Which words name which group.")] = "rekabsaz2020",
-    seed: Seed = 7,
+    exclude: Annotated[
+        str | None, typer.Option(help="Never a negative: judged documents, or relevant ones only.")
+    ] = None,
+    lean: LeanKind = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Sample training negatives from a run, some of them the most leaning, and write them for a trainer.
 
     A ranker that learns from leaning documents as wrong answers ranks them lower (Bigdeli et al. 2022).
     """
-    from dataclasses import replace
-
-    from askew.app.scoring.ranked import Counting
-    from askew.app.train.negatives import make_negatives
+    from askew.app.train.negatives import NegativesJob, RankerData, make_negatives
     from askew.cli.render import Waiting, note, safe, say_json
+    from askew.core.groups import Groups
+    from askew.trainers.settings import from_names
 
-    how = replace(_sampling(preset, count, share, depth, seed), exclude=exclude)
+    given = {
+        "preset": preset, "count": count, "share": share, "depth": depth, "exclude": exclude, "seed": seed,
+        "lean": lean, "groups": Groups.resolve(groups, lexicon), "layout": layout,
+    }  # fmt: skip
+    job = from_names(NegativesJob, given, "askew negatives")
     with Waiting("counting") as progress:
-        made = make_negatives(run, docs, queries, qrels, out, how, Counting(lean, lexicon), layout, progress)
+        made = make_negatives(RankerData(run, docs, queries, qrels), out, job, progress)
     note(made.notes)
     if as_json:
         facts = {"queries": made.queries, "negatives": made.negatives, "leaning": made.leaning, "lean": made.lean}
@@ -72,7 +70,7 @@ def negatives_command(
     typer.echo(
         f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them by lean): {safe(str(out))}"
     )
-    typer.echo(f"mean lean ({lean}) of the negatives {made.lean[0]:.3f}, of the lists {made.lean[1]:.3f}")
+    typer.echo(f"mean lean ({job.counting.lean}) of the negatives {made.lean[0]:.3f}, of the lists {made.lean[1]:.3f}")
 
 
 def ranker_command(
@@ -80,20 +78,20 @@ def ranker_command(
     docs: Docs,
     queries: Queries,
     qrels: Qrels,
-    out: Annotated[Path, typer.Option(help="The folder of the model.")],
-    preset: Preset = "bigdeli2022",
-    loss: Annotated[str, typer.Option(help="bce, hinge, bias-aware or lean-list.")] = "bce",
-    adversary: Annotated[float, typer.Option(help="Strength of an adversary; 0 trains without.")] = 0.0,
-    model: Annotated[str, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")] = "",
-    lean: LeanKind = "tf",
+    out: Out,
+    preset: Preset = None,
+    loss: Annotated[str | None, typer.Option(help="bce, hinge, bias-aware or lean-list.")] = None,
+    adversary: Annotated[float | None, typer.Option(help="Strength of an adversary; 0 trains without.")] = None,
+    model: Encoder = None,
+    lean: LeanKind = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
     part: Annotated[
-        str, typer.Option(help="Queries of this part of a split by their words; an empty text takes all.")
-    ] = "train",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="epochs, batch_size, learning_rate, most_tokens, ...: NAME=VALUE.")
+        str | None, typer.Option(help="Queries of this part of a split by their words; an empty text takes all.")
     ] = None,
-    device: Device = "auto",
-    seed: Seed = 7,
+    settings: Settings = None,
+    device: Device = None,
+    seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Train a cross-encoder on a run's negatives. Stopped, it goes on from its last checkpoint.
@@ -102,68 +100,46 @@ def ranker_command(
     leaning negatives to lie further below; --adversary makes the encoder forget which group a document leans to.
     Then: askew rerank RUN --model OUT, and askew compare.
     """
-    from askew.app.scoring.ranked import Counting
     from askew.app.train.held_out import HELD_OUT
-    from askew.app.train.ranker import RankerJob, train_ranker
-    from askew.cli.render import Waiting, note, safe, say_json
-    from askew.trainers.ranker import PACE, RankerSettings
+    from askew.cli.render import safe
+    from askew.core.groups import Groups
 
-    own = {"loss": loss, "adversary": float(adversary), **({"model": model} if model else {})}
-    chosen, pace = _settings(settings, own, RankerSettings(), PACE, seed)
-    job = RankerJob(_sampling(preset, None, None, None, seed), Counting(lean), chosen, pace, part=part)
-    with Waiting("training") as progress:
-        done = train_ranker(run, docs, queries, qrels, out, job, device, _command(), progress)
-    note(done.notes)
-    counts = {**done.left_out, **done.short}
+    done = fit(
+        "ranker", (run, docs, queries, qrels), out, settings, device, preset=preset, loss=loss, adversary=adversary,
+        model=model, lean=lean, groups=Groups.resolve(groups, lexicon), part=part, seed=seed,
+    )  # fmt: skip
     if as_json:
-        say_json({"out": str(out), "queries": done.queries, "pairs": done.pairs, "counts": counts, "new": done.new})
-        return
-    note([f"{number:,} queries: {reason}" for reason, number in counts.items()])
+        return say_trained(done)
+    found = done.measured
     was = "trained on" if done.new else "was trained before on"
-    typer.echo(f"{was} {done.pairs:,} pairs of {done.queries:,} queries: {safe(str(out))}")
-    if done.held_out:
-        typer.echo(f"{done.held_out:,} queries of the run are held out; how it ranks for them:")
+    typer.echo(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {safe(str(out))}")
+    if found["held_out"]:
+        typer.echo(f"{found['held_out']:,} queries of the run are held out; how it ranks for them:")
         _say_next("askew rerank RUN --docs DOCS --out NEW.run --model", out, out / HELD_OUT)
-
-
-def _settings(given: list[str] | None, own: dict[str, Any], settings: Any, pace: Any, seed: int) -> tuple[Any, Any]:
-    """The settings of a model and the pace of its training: options first, then what --set gives."""
-    from dataclasses import asdict, replace
-
-    from askew.trainers.common import with_settings
-
-    read = o.read_settings(given)
-    paces = asdict(pace)
-    mine = {name: value for name, value in read.items() if name not in paces}
-    unknown = [name for name in mine if name not in asdict(settings)]
-    if unknown:
-        raise UnknownName("setting", unknown[0], [*asdict(settings), *paces], "--set")
-    rest = {name: value for name, value in read.items() if name in paces}
-    return with_settings({**mine, **own}, settings, "--set"), with_settings(rest, replace(pace, seed=seed), "--set")
+    return None
 
 
 def selector_command(
     source: Annotated[Path, typer.Argument(help="The store of a build (askew run), or a published dataset.")],
-    out: Annotated[Path, typer.Option(help="The folder of the model.")],
+    out: Out,
     preset: Annotated[
-        str, typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the first passages).")
-    ] = "refairmulate2025",
+        str | None,
+        typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the first passages)."),
+    ] = None,
     learns: Annotated[str | None, typer.Option(help="refairmulate, effectiveness or no-loss.")] = None,
     passages: Annotated[str | None, typer.Option(help="none, separator or literal: the first passage of each.")] = None,
-    model: Annotated[str, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")] = "",
+    model: Encoder = None,
     lean_aware: Annotated[
         bool | None, typer.Option(help="Also learn to take what leans least without losing; by default if it can be.")
     ] = None,
     similar: Annotated[
         str | None, typer.Option(help="The encoder that tells how near results are to the query; '' does without.")
     ] = None,
-    margin: Annotated[float, typer.Option(help="The largest loss of mean RR@10 that would not matter.")] = 0.01,
-    slack: Annotated[float, typer.Option(help="How much of it the threshold may lose on the dev part.")] = 0.0,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="epochs, batch_size, most_each, text_tokens, ...: NAME=VALUE.")
-    ] = None,
-    device: Device = "auto",
-    seed: Seed = 7,
+    margin: Annotated[float | None, typer.Option(help="The largest loss of mean RR@10 that would not matter.")] = None,
+    slack: Annotated[float | None, typer.Option(help="How much of it the threshold may lose on the dev part.")] = None,
+    settings: Settings = None,
+    device: Device = None,
+    seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Train a selector: which of several ways to ask a query to take, without judgements at query time.
@@ -173,34 +149,26 @@ def selector_command(
     queries that nothing was learned from. Stopped, it goes on from its last checkpoint.
     """
     from askew.app.train.held_out import HELD_OUT
-    from askew.app.train.selector import SelectorJob, train_selector
-    from askew.cli.render import Waiting, safe, say_json
-    from askew.trainers.selector import PACE, PRESETS
+    from askew.cli.render import safe
 
-    if preset not in PRESETS:
-        raise UnknownName("preset", preset, PRESETS)
-    own = {"learns": learns, "passages": passages, "model": model or None}
-    chosen, pace = _settings(
-        settings, {name: value for name, value in own.items() if value is not None}, PRESETS[preset], PACE, seed
-    )
-    near = {} if similar is None else {"similar": similar}
-    job = SelectorJob(chosen, pace, lean_aware, margin=margin, slack=slack, **near)
-    with Waiting("training") as progress:
-        done = train_selector(source, out, job, device, _command(), progress)
+    done = fit(
+        "selector", (source,), out, settings, device, preset=preset, learns=learns, passages=passages, model=model,
+        lean_aware=lean_aware, similar=similar, margin=margin, slack=slack, seed=seed,
+    )  # fmt: skip
     if as_json:
-        say_json({"out": str(out), "new": done.new, **done.measured})
-        return
-    _tell(done.measured, margin)
+        return say_trained(done)
+    _tell(done.measured)
     was = "trained on" if done.new else "was trained before on"
     typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
     typer.echo("on queries that it was not trained on:")
     _say_next("askew bench COLLECTION --method", f"reformulate:METHOD:{out}", out / HELD_OUT)
+    return None
 
 
-def _tell(measured: Any, margin: float) -> None:
+def _tell(measured: Mapping[str, Any]) -> None:
     """What was measured on held-out queries and pairs."""
     if "choices" in measured:
-        _print_choices(measured["choices"], margin)
+        _print_choices(measured["choices"], measured["margin"])
     apart = measured["told apart"]
     typer.echo(
         f"held-out pairs told apart: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
@@ -241,37 +209,42 @@ def _say_next(begin: str, model: object, queries: Path) -> None:
     typer.echo(f"  {begin} {first} \\\n    --queries {second}")
 
 
-def _command() -> str:
-    return shlex.join(["askew", *sys.argv[1:]])
-
-
 def rerank_command(
     run: Run,
     docs: Docs,
     out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
     model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
     queries: Annotated[Path | None, typer.Option(help="The texts of the queries; a cross-encoder reads them.")] = None,
-    method: Annotated[str, typer.Option(help="crossencoder, or detconstsort (shares of groups).")] = "crossencoder",
-    k: Annotated[int, typer.Option("-k", "--k", help="How many documents to write for each query.")] = 1000,
-    depth: Annotated[int, typer.Option(help="How many first documents are reranked; what is below is left out.")] = 100,
+    method: Annotated[str | None, typer.Option(help="crossencoder, or detconstsort (shares of groups).")] = None,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="How many documents to write for each query.")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="How many first documents are reranked; what is below is left out.")
+    ] = None,
     targets: Annotated[
-        str, typer.Option(help="detconstsort: even, or shares as neutral:0.5,male:0.25,female:0.25.")
-    ] = "even",
-    lexicon: Annotated[str, typer.Option(help="detconstsort: which words name which group.")] = "rekabsaz2020",
-    batch_size: Annotated[int, typer.Option(help="Pairs read at a time.")] = 32,
-    device: Device = "auto",
+        str | None,
+        typer.Option(help="detconstsort: even, or shares of neutral and each group (neutral:0.5,GROUP:0.5)."),
+    ] = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    batch_size: Annotated[int | None, typer.Option(help="Pairs read at a time.")] = None,
+    device: Device = None,
 ) -> None:
-    """Put the documents of a run in another order: by a cross-encoder, or by shares of groups as a baseline."""
-    from askew.app.scoring.ranked import Counting
-    from askew.app.search.rerank import rerank
-    from askew.cli.render import Waiting, note, safe
+    """Put the documents of a run in another order: by a cross-encoder, or by shares of groups as a baseline.
 
-    counting = Counting(lexicon=lexicon)
+    detconstsort assigns each document to the group that it mentions most; ties and none are neutral.
+    """
+    from askew.app.search.rerank import RerankSettings, rerank
+    from askew.cli.render import Waiting, note, safe
+    from askew.core.groups import Groups
+    from askew.trainers.settings import from_names
+
+    given = {
+        "model": model, "method": method, "k": k, "depth": depth, "targets": targets, "batch_size": batch_size,
+        "groups": Groups.resolve(groups, lexicon), "device": device,
+    }  # fmt: skip
+    how = from_names(RerankSettings, given, "askew rerank")
     with Waiting("reranking") as progress:
-        done = rerank(
-            run, docs, out, method, queries, model, None, k, depth, targets, counting, batch_size,
-            None if device == "auto" else device, progress,
-        )  # fmt: skip
+        done = rerank(run, docs, out, queries, how, progress)
     note(done.notes)
     typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {safe(done.tag)}: {safe(str(out))}")
     typer.echo(f"the first ten of {done.moved:,} queries have changed")

@@ -11,13 +11,15 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.fingerprint import fingerprint
+from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Flags, Floats, Ints
 from askew.models.encode import LOADING
@@ -37,8 +39,9 @@ class ClassifierSettings:
     """What is trained.
 
     ``model``        an encoder or a causal model, by name, folder (of safetensors or one GGUF file) or hub id.
-    ``lexicon``      its words are added as examples of the class that has a group's name; an empty text adds none.
-    ``names``        common first names are added too.
+    ``groups``       their words are added as examples of the class that has a group's name.
+    ``words``        whether they are.
+    ``names``        common first names are added too, where they are names of a group's members.
     ``marks``        the tokenizer puts the name of the class before each such word (how old is male tom): what is known
                      of words stands beside what the encoder knows, and the model still opens like any other.
     ``most_tokens``  longer texts are cut.
@@ -46,7 +49,8 @@ class ClassifierSettings:
     """
 
     model: str = MINILM
-    lexicon: str = "gender"
+    groups: Groups | None = None
+    words: bool = True
     names: bool = True
     marks: bool = True
     most_tokens: int = 48
@@ -55,6 +59,11 @@ class ClassifierSettings:
     def __post_init__(self) -> None:
         if self.most_tokens < 4 or not 0 <= self.smoothing < 1:
             raise ConfigError(f"classifier: expected most_tokens of 4 or more, 0 <= smoothing < 1; found {self}")
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON values, the words by their content."""
+        counted = None if self.groups is None else self.groups.counted
+        return {**asdict(replace(self, groups=None)), "groups": counted and counted.id}
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,10 @@ class LabeledTexts:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def data(self) -> str:
+        """Names the content."""
+        return fingerprint([list(self.texts), self.labels.tolist(), list(self.classes)])
 
     def take(self, rows: Flags) -> LabeledTexts:
         """Some of the texts."""
@@ -115,8 +128,8 @@ def contradictions(data: LabeledTexts) -> int:
 
 
 def known_words(settings: ClassifierSettings, classes: Sequence[str]) -> list[tuple[str, int]]:
-    """Words of a lexicon and first names, each with its class; a word of several classes is left out."""
-    lists = [load_lexicon(settings.lexicon)] if settings.lexicon else []
+    """Words of the groups and first names, each with its class; a word of several classes is left out."""
+    lists = [] if settings.groups is None or not settings.words else [settings.groups.counted]
     lists += [load_lexicon(NAMES)] if settings.names else []
     found: Counter[tuple[str, int]] = Counter()
     for lexicon in lists:
@@ -178,7 +191,7 @@ def fit(
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
     )
-    run(trainer, pace, {**identity, **asdict(settings), "model": identify(settings.model)}, progress)
+    run(trainer, pace, {**identity, **settings.facts(), "model": identify(settings.model)}, progress)
     return trainer.model, tokenizer
 
 
@@ -233,7 +246,7 @@ def cross_validate(
     folds = int(fold.max()) + 1
     found = np.zeros((len(data), len(data.classes)))
     for k in range(folds):
-        about = {**identity, **asdict(settings), **asdict(pace), "model": identify(settings.model), "fold": k}
+        about = {**identity, **settings.facts(), **asdict(pace), "model": identify(settings.model), "fold": k}
 
         def one(k: int = k, about: Mapping[str, Any] = about) -> list[list[float]]:
             def within(done: int, total: int, label: str = "") -> None:

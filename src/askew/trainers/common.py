@@ -14,13 +14,13 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from askew.core.errors import ConfigError, StageError, StoreError, UnknownName
+from askew.core.errors import ConfigError, StageError, StoreError
 from askew.core.fingerprint import fingerprint
 from askew.models.find import need
 
@@ -69,19 +69,6 @@ class Schedule:
             "use_cpu": device == "cpu", "dataloader_pin_memory": device != "cpu", "report_to": [],
             "disable_tqdm": True,
         }  # fmt: skip
-
-
-def with_settings(given: Mapping[str, Any], into: Any, where: str) -> Any:
-    """A dataclass of settings with some of them replaced; an unknown name or a wrong type is told."""
-    known = {field.name: field for field in fields(into)}
-    for name, value in given.items():
-        if name not in known:
-            raise UnknownName("setting", name, known, where)
-        had = getattr(into, name)
-        numbers = isinstance(had, float) and isinstance(value, int) and not isinstance(value, bool)
-        if had is not None and type(value) is not type(had) and not numbers:
-            raise ConfigError(f"{where}: expected {name} to be a {type(had).__name__}, found {value!r}")
-    return replace(into, **given)
 
 
 def seed_all(seed: int) -> None:

@@ -1,6 +1,6 @@
 """Training examples in the layouts of other programs, written one after the other.
 
-    st-pairs      sentence-transformers, labelled pairs: {"query", "passage", "label"}, relevant ones first
+    st-pairs      sentence-transformers, labeled pairs: {"query", "passage", "label"}, relevant ones first
     st-triples    sentence-transformers, triples: {"query", "positive", "negative"}, each negative with a relevant one
     tevatron      Tevatron: {"query_id", "query", "positive_passages", "negative_passages"}, passages with docid, title
                   and text

@@ -45,6 +45,11 @@ class RewriterSettings:
         if self.kind not in KINDS:
             raise ConfigError(f"rewriter, kind: expected one of {', '.join(KINDS)}, found {self.kind!r}")
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The part that this kind uses."""
+        return ("sizes",) if self.kind in WORD_KINDS else ("text",)
+
     def own(self) -> dict[str, Any]:
         """What matters of the settings for this kind."""
         if self.kind in WORD_KINDS:

@@ -134,7 +134,7 @@ def train_selector(
     texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> CrossEncoder:  # fmt: skip
-    """A cross-encoder that tells candidates labelled POSITIVE from those labelled NEGATIVE; others are not shown."""
+    """A cross-encoder that tells candidates labeled POSITIVE from those labeled NEGATIVE; others are not shown."""
     for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")):
         if not (labels == label).any():
             raise DataError(f"selector: expected {name} pairs to learn {settings.learns!r} from, found none")

@@ -114,7 +114,7 @@ class Built:
 def read_built(source: Path) -> Built:
     """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
     if (source / "askew.json").is_file():
-        return _built(_published(source), whole=False)
+        return built_of(_published(source), whole=False)
     store = Store(source)
     steps = {manifest.key: manifest for manifest in store.steps()}
     pairs = [manifest for manifest in steps.values() if manifest.step == "pairs"]
@@ -125,7 +125,7 @@ def read_built(source: Path) -> Built:
         )
     table = _read(store, pairs[0], None)
     runs = steps.get(steps[pairs[0].input_key].input_key) if pairs[0].input_key in steps else None
-    built = _built(table, whole=True)
+    built = built_of(table, whole=True)
     if runs is None:
         return built
     found = _found(_read(store, runs, ["query_id", "variant_id", "doc", "score"]), built)
@@ -151,7 +151,8 @@ def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.Dat
     return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
 
 
-def _built(table: pl.DataFrame, whole: bool) -> Built:
+def built_of(table: pl.DataFrame, whole: bool) -> Built:
+    """Candidates from a table: a row for each, with the query that it reformulates."""
     missing = [name for name in _NEEDED if name not in table.columns]
     if missing:
         raise DataError(f"pairs: expected the column {missing[0]!r}, found {', '.join(table.columns)}")

@@ -1,8 +1,8 @@
-"""A run with what is known of its documents: lists, judgements, and how far each document leans."""
+"""A run with what is known of its documents: lists, judgements, how far each document leans and to which group."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -12,64 +12,87 @@ import pyarrow.compute as pc
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, named_runs
 from askew.core.errors import ConfigError, DataError
-from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.groups import Groups
 from askew.core.measure import Measure
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.corpora.judgements import QrelsFile
 from askew.measures.arab import KINDS, magnitudes
-from askew.measures.common import lean_of, pick_groups
+from askew.measures.common import pick_groups
 from askew.measures.fairr import neutrality
 from askew.plugins.kinds import DocMentions
 from askew.trainers.negatives import JudgedPairs, Lists
 
 LEANS = (*KINDS, "neutrality")
-NEUTRAL, FIRST, SECOND = 0, 1, 2
+NEUTRAL, NO_GROUP = 0, "neutral"
+_DEFAULT = "rekabsaz2020"
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Which groups are counted in documents, and by which measure a document leans."""
+
+    lean: str = "tf"
+    groups: Groups = field(default_factory=lambda: Groups.load(_DEFAULT))
+
+    def __post_init__(self) -> None:
+        if self.lean not in LEANS:
+            raise ConfigError(f"lean: expected one of {', '.join(LEANS)}, found {self.lean!r}")
+        if NO_GROUP in self.groups.names:
+            raise ConfigError(f"groups: expected no group {NO_GROUP!r}: documents of no group are called that")
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Names the counts: lexicon, tokenizer and what becomes of shared terms."""
+        return self.groups.counted.id, self.groups.tokenizer, self.groups.overlap
+
+    def facts(self) -> dict[str, object]:
+        """What the counts and the lean depend on, as JSON values."""
+        lexicon, tokens, overlap = self.key
+        compared = self.groups.difference
+        return {"lean": self.lean, "lexicon": lexicon, "tokens": tokens, "overlap": overlap, "groups": compared}
 
 
 def document_lean(mentions: DocMentions, kind: str = "tf", groups: str = "auto") -> Floats:
     """How far each document leans, whichever way: 0 leans nowhere.
 
     ``tc``, ``tf`` and ``bool`` are the differences of ARaB (counts, ln(1 + count), presence) without their sign;
-    ``neutrality`` is 1 minus the neutrality of NFaiRR.
+    ``neutrality`` is 1 minus the neutrality of NFaiRR. ``groups`` are those that are compared, as measures write them
+    (``male-female``). Of more than two groups the largest difference between any two counts; of one, its magnitude.
     """
-    if kind not in LEANS:
-        raise ConfigError(f"lean: expected one of {', '.join(LEANS)}, found {kind!r}")
-    first, second = _two(mentions, groups)
+    counts = mentions.counts[:, _compared(mentions, groups)]
+    number = counts.shape[1]
     if kind == "neutrality":
-        counts = mentions.counts[:, [first, second]]
-        return 1.0 - neutrality(counts, np.full(2, 0.5))
-    measure = Measure("ARaB").with_params({"groups": groups, "lexicon": "given"})
-    return np.abs(lean_of(measure, magnitudes(kind, mentions.counts), mentions.groups))
+        if number < 2:
+            raise ConfigError(f"lean=neutrality: expected two groups or more, found {', '.join(mentions.groups)}")
+        return 1.0 - neutrality(counts, np.full(number, 1.0 / number))
+    found = magnitudes(kind, counts)
+    return np.asarray(found[:, 0] if number == 1 else found.max(axis=1) - found.min(axis=1))
+
+
+def _compared(mentions: DocMentions, groups: str) -> list[int]:
+    """The columns of the groups that are compared: two, one alone, or all where there are more and none is named."""
+    all_of = list(range(len(mentions.groups)))
+    if groups == "auto" and len(all_of) != 2:
+        return all_of
+    found = pick_groups(Measure("lean").with_params({"groups": groups, "lexicon": "given"}), mentions.groups)
+    return [one for one in found if one is not None]
 
 
 def leaning_groups(mentions: DocMentions, groups: str = "auto") -> Ints:
-    """Which way each document leans by its counts: NEUTRAL, FIRST (male by default) or SECOND (female)."""
-    first, second = _two(mentions, groups)
-    more = mentions.counts[:, first] - mentions.counts[:, second]
-    return np.where(more > 0, FIRST, np.where(more < 0, SECOND, NEUTRAL)).astype(np.int64)
+    """The group of each document: the one that it mentions most; NEUTRAL where it mentions none, or two equally often.
+
+    Numbers are places in ``group_names``. Any number of groups may be counted; only the highest count matters, so a
+    document with 3, 2 and 2 mentions of three groups belongs to the first, and one with 3, 3 and 0 to none.
+    """
+    counts = mentions.counts[:, _compared(mentions, groups)]
+    most = counts.max(axis=1)
+    alone = (counts == most[:, None]).sum(axis=1) == 1
+    return np.where((most > 0) & alone, counts.argmax(axis=1) + 1, NEUTRAL).astype(np.int64)
 
 
-def group_names(mentions: DocMentions, groups: str = "auto") -> tuple[str, str, str]:
+def group_names(mentions: DocMentions, groups: str = "auto") -> tuple[str, ...]:
     """What the numbers of ``leaning_groups`` stand for."""
-    first, second = _two(mentions, groups)
-    return ("neutral", mentions.groups[first], mentions.groups[second])
-
-
-def _two(mentions: DocMentions, groups: str) -> tuple[int, int]:
-    first, second = pick_groups(Measure("lean").with_params({"groups": groups, "lexicon": "given"}), mentions.groups)
-    if second is None:
-        raise ConfigError(f"lean: expected two groups joined by '-', such as male-female, found {groups!r}")
-    return first, second
-
-
-@dataclass(frozen=True)
-class Counting:
-    """With which lexicon and tokenizer groups are counted, and by which measure a document leans."""
-
-    lean: str = "tf"
-    lexicon: str | Lexicon = "rekabsaz2020"
-    tokens: str = "word"
-    groups: str = "auto"
+    return (NO_GROUP, *(mentions.groups[one] for one in _compared(mentions, groups)))
 
 
 @dataclass(frozen=True)
@@ -103,8 +126,7 @@ def read_ranked(
     source = DocumentSource(docs)
     needed = np.zeros(len(universe.doc_ids), np.bool_)
     needed[rankings.docs] = True
-    lexicon = load_lexicon(counting.lexicon)
-    key = (lexicon.id, counting.tokens, "all")
+    lexicon, key = counting.groups.counted, counting.key
     every = _by_row(universe, rankings, judged)
     counted = needed.copy()
     counted[every.doc[every.relevant]] = True

@@ -39,6 +39,31 @@ _PAIRS = 20_000
 
 
 @dataclass(frozen=True)
+class RerankSettings:
+    """How a run is reranked: the first ``depth`` documents of each query, of which the best ``k`` are written.
+
+    ``model``, ``revision``, ``batch_size`` and ``device`` are of a cross-encoder; ``targets`` (even, or shares of the
+    groups as ``neutral:0.5,old:0.25,young:0.25``) and ``counting`` of detconstsort.
+    """
+
+    method: str = "crossencoder"
+    model: str | None = None
+    revision: str | None = None
+    k: int = 1000
+    depth: int = 100
+    targets: str = EVEN
+    counting: Counting = field(default_factory=Counting)
+    batch_size: int = 32
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UnknownName("method", self.method, METHODS)
+        if self.k < 1 or self.depth < 1:
+            raise ConfigError(f"rerank: expected k and depth of 1 or more, found {self.k} and {self.depth}")
+
+
+@dataclass(frozen=True)
 class Reranked:
     """What reranking came to. ``moved``: queries whose first ten are no longer the same in the same order."""
 
@@ -51,30 +76,24 @@ class Reranked:
 
 
 def rerank(
-    run: RunLike, docs: object, out: Path, method: str = "crossencoder", queries: str | Path | pa.Table | None = None,
-    model: str | None = None, revision: str | None = None, k: int = 1000, depth: int = 100, targets: str = EVEN,
-    counting: Counting | None = None, batch_size: int = 32, device: str | None = None, progress: Progress | None = None,
+    run: RunLike, docs: object, out: Path, queries: str | Path | pa.Table | None = None,
+    settings: RerankSettings | None = None, progress: Progress | None = None,
 ) -> Reranked:  # fmt: skip
-    """Rerank the first ``depth`` documents of each query and write the best ``k``; what lies below is left out."""
-    if method not in METHODS:
-        raise UnknownName("method", method, METHODS)
-    if k < 1 or depth < 1:
-        raise ConfigError(f"rerank: expected k and depth of 1 or more, found {k} and {depth}")
-    if method == "detconstsort":
-        return _by_groups(run, docs, out, k, depth, targets, counting or Counting(), progress)
-    if model is None or queries is None:
-        raise ConfigError("rerank with a cross-encoder: expected --model FOLDER and --queries FILE, found none")
-    return _by_model(run, docs, out, queries, (model, revision, device, batch_size), k, depth, progress)
+    """Rerank a run and write it; what lies below ``depth`` is left out. A cross-encoder reads the texts of queries."""
+    how = settings or RerankSettings()
+    if how.method == "detconstsort":
+        return _by_groups(run, docs, out, how, progress)
+    if how.model is None or queries is None:
+        raise ConfigError("rerank with a cross-encoder: expected model= and queries=, found none")
+    return _by_model(run, docs, out, queries, how, progress)
 
 
-def _by_groups(
-    run: RunLike, docs: object, out: Path, k: int, depth: int, targets: str, counting: Counting,
-    progress: Progress | None,
-) -> Reranked:  # fmt: skip
-    ranked = read_ranked(run, docs, None, counting, depth, progress)
-    names = group_names(ranked.mentions, counting.groups)
-    groups = leaning_groups(ranked.mentions, counting.groups)[ranked.rankings.docs]
-    asked = read_targets(targets, names)
+def _by_groups(run: RunLike, docs: object, out: Path, how: RerankSettings, progress: Progress | None) -> Reranked:
+    """By the group that each document is assigned to (see ``leaning_groups``)."""
+    ranked = read_ranked(run, docs, None, how.counting, how.depth, progress)
+    names = group_names(ranked.mentions)
+    groups = leaning_groups(ranked.mentions)[ranked.rankings.docs]
+    asked = read_targets(how.targets, names)
     offsets = ranked.rankings.offsets
     shares = even_targets(offsets, groups, len(names), NEUTRAL) if asked is None else asked
     # The order is what is known; scores that fall by one a place are all that it asks for.
@@ -82,44 +101,44 @@ def _by_groups(
     order = fair_order(offsets, falling, groups, shares)
     made = Rankings(ranked.rankings.query_ids, offsets, ranked.rankings.docs[order])
     scores = (np.repeat(made.lengths, made.lengths) - made.ranks() + 1).astype(np.float64)
-    tag = f"detconstsort-{one_word(targets)}"
-    lines = write_run([_lines(made, scores, ranked.universe, k)], out, tag)
+    tag = f"detconstsort-{one_word(how.targets)}"
+    lines = write_run([_lines(made, scores, ranked.universe, how.k)], out, tag)
     return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
 
 
 def _by_model(
-    run: RunLike, docs: object, out: Path, queries: str | Path | pa.Table,
-    how: tuple[str, str | None, str | None, int], k: int, depth: int, progress: Progress | None,
+    run: RunLike, docs: object, out: Path, queries: str | Path | pa.Table, how: RerankSettings,
+    progress: Progress | None,
 ) -> Reranked:  # fmt: skip
-    model, revision, device, batch_size = how
     ((name, given),) = named_runs([run]).items()
     found = as_run(given, name, "auto", False)
     universe = Universe.of([found.lines])
-    rankings = universe.rankings(found, "score").cut(depth)
+    rankings = universe.rankings(found, "score").cut(how.depth)
     table = queries if isinstance(queries, pa.Table) else read_queries(Path(queries))
     asked = _texts_of(rankings, table, name)
     needed = np.zeros(len(universe.doc_ids), np.bool_)
     needed[rankings.docs] = True
     documents = gather_texts(DocumentSource(docs), universe.doc_ids, needed)
     refuse_unknown(name, universe, documents.is_valid().to_numpy(zero_copy_only=False), needed)
-    encoder = load_model("cross", model, revision, device)
-    tag, moved = f"crossencoder-{one_word(identify(model, revision))}", 0
+    assert how.model is not None
+    encoder = load_model("cross", how.model, how.revision, None if how.device == "auto" else how.device)
+    tag, moved = f"crossencoder-{one_word(identify(how.model, how.revision))}", 0
 
     def parts() -> Iterator[pl.DataFrame]:
         nonlocal moved
-        step = max(1, _PAIRS // depth)
+        step = max(1, _PAIRS // how.depth)
         for start in range(0, len(rankings), step):
             some = rankings.select(np.arange(start, min(start + step, len(rankings))))
             row = np.repeat(np.arange(len(some)), some.lengths)
             texts = documents.take(pa.array(some.docs)).to_pylist()
             pairs = [(asked[start + i], text) for i, text in zip(row.tolist(), texts, strict=True)]
-            scores = np.asarray(encoder.predict(pairs, batch_size=batch_size, show_progress_bar=False), np.float64)
+            scores = np.asarray(encoder.predict(pairs, batch_size=how.batch_size, show_progress_bar=False), np.float64)
             if scores.ndim != 1:
-                raise ConfigError(f"model {model!r}: expected one score for a pair, found {scores.shape[1]}")
+                raise ConfigError(f"model {how.model!r}: expected one score for a pair, found {scores.shape[1]}")
             order = order_by_score(row, scores, some.docs)
             made = Rankings(some.query_ids, some.offsets, some.docs[order])
             moved += _moved(some, made)
-            yield _lines(made, scores[order], universe, k)
+            yield _lines(made, scores[order], universe, how.k)
             if progress:
                 progress(start + len(some), len(rankings))
 

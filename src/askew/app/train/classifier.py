@@ -1,23 +1,26 @@
-"""train classifier: labelled queries in, a calibrated classifier out. The whole of ``askew train classifier``."""
+"""train classifier: labeled queries in, a calibrated classifier out. The whole of ``askew train classifier``."""
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from askew.app.train.trained import Trained, finished, found_before
+from askew.classifiers.lexical import LABEL
 from askew.classifiers.temperature import fit_temperature, softmax, write_calibration
-from askew.core.errors import ConfigError, DataError, StoreError
+from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import digest_file
+from askew.core.groups import Groups
 from askew.core.ranking import Floats, Ints
+from askew.corpora.memory import queries_in_memory
 from askew.corpora.queries import read_queries
 from askew.models import identify
-from askew.trainers.card import WORK, Card, CardTable, claim, read_measured, write_card
+from askew.trainers.card import WORK, Card, CardTable, claim
 from askew.trainers.classifier import (
     PACE,
     ClassifierSettings,
@@ -32,73 +35,97 @@ from askew.trainers.common import Progress, Schedule, choose_device
 from askew.trainers.published import read_published
 from askew.trainers.scores import ClassifierScores, classifier_scores
 
-CLASSES = ("neutral", "female", "male")
+_PUBLISHED = "gender:female,male"
 
 
 @dataclass(frozen=True)
 class ClassifierJob:
-    """How a classifier is trained. Queries with a label of ``drop`` are left out and counted."""
+    """How a classifier is trained. Queries with a label of ``drop`` that names no class are left out and counted.
+
+    Classes are those given; or neutral and the groups of the settings; or the labels of the data. Of data with the
+    labels of the published queries (f, m, n) without groups, they are those of the lexicon gender.
+    """
 
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
     pace: Schedule = PACE
     folds: int = 5
-    classes: tuple[str, ...] = CLASSES
+    classes: tuple[str, ...] = ()
     drop: tuple[str, ...] = ("o",)
 
     def __post_init__(self) -> None:
         if self.folds < 2:
             raise ConfigError(f"folds: expected two or more, found {self.folds}")
 
+    def settled(self, labels: Collection[str]) -> ClassifierJob:
+        """The job with its classes, where they depend on the labels of the data."""
+        if self.classes:
+            return self
+        if self.settings.groups is not None:
+            return replace(self, classes=(LABEL, *self.settings.groups.names))
+        published = replace(self, settings=replace(self.settings, groups=Groups.of(_PUBLISHED))).settled(())
+        if all(_class_of(label, published.classes) is not None for label in labels):
+            return published
+        return replace(self, classes=tuple(sorted(labels)))
+
 
 def train_classifier(
-    source: Path, out: Path, job: ClassifierJob, device: str | None = None, command: str = "",
+    data: object, out: Path, settings: ClassifierJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Cross-validate, then train on all queries. The facts of the model; where it was trained before, they are read."""
+) -> Trained:  # fmt: skip
+    """Cross-validate, then train on all queries: a file, a data frame or a table with query_id, text and label."""
     chosen = choose_device(device)
-    data, notes = read_labelled_queries(source, job)
-    identity = {"data": digest_file(source), "weights": identify(job.settings.model), **_plain(job)}
+    texts, job, notes = read_labeled_queries(data, settings or ClassifierJob())
+    digest = digest_file(Path(data)) if isinstance(data, str | Path) else texts.data()
+    identity = {"data": digest, "weights": identify(job.settings.model), **_plain(job)}
     found = claim(out, identity)
     if found is not None:
-        return found
+        return found_before(out, found)
     work = out / WORK
-    fold = stratified_folds(data, job.folds, job.pace.seed)
-    logits = cross_validate(data, fold, job.settings, job.pace, work, identity, chosen, progress)
-    scores = classifier_scores(cross_calibrated(logits, data.labels, fold), data.labels, data.classes)
-    raw = classifier_scores(softmax(logits), data.labels, data.classes)
-    model, tokenizer = fit(data, job.settings, job.pace, work / "all", identity, chosen, progress)
+    fold = stratified_folds(texts, job.folds, job.pace.seed)
+    logits = cross_validate(texts, fold, job.settings, job.pace, work, identity, chosen, progress)
+    scores = classifier_scores(cross_calibrated(logits, texts.labels, fold), texts.labels, texts.classes)
+    raw = classifier_scores(softmax(logits), texts.labels, texts.classes)
+    model, tokenizer = fit(texts, job.settings, job.pace, work / "all", identity, chosen, progress)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    calibration = write_calibration(out, logits, data.labels)
+    calibration = write_calibration(out, logits, texts.labels)
     measured = {"cross_validation": asdict(scores), "ece_without_temperature": asdict(raw.ece), **calibration}
-    write_card(out, _card(source, data, job, identity, chosen, command, measured, scores, notes))
-    shutil.rmtree(work, ignore_errors=True)
-    made = read_measured(out)
-    if made is None:
-        raise StoreError(f"{out}: expected the facts that were just written, found none")
-    return made
+    name = Path(data).name if isinstance(data, str | Path) else "in memory"
+    return finished(out, _card(name, texts, job, identity, chosen, command, measured, scores, notes))
 
 
-def read_labelled_queries(source: Path, job: ClassifierJob) -> tuple[LabeledTexts, dict[str, int]]:
-    """The queries with a class, and what was left out, counted by reason."""
-    table = read_queries(source)
-    texts, labels = [], []
-    notes: Counter[str] = Counter()
-    for query_id, text, label in zip(*(table[name].to_pylist() for name in ("query_id", "text", "label")), strict=True):
+def read_labeled_queries(
+    source: object, job: ClassifierJob
+) -> tuple[LabeledTexts, ClassifierJob, dict[str, int]]:  # fmt: skip
+    """The queries with a class, the job with its classes, and what was left out, counted by reason."""
+    is_file = isinstance(source, str | Path)
+    table = read_queries(Path(str(source))) if is_file else queries_in_memory(source)
+    rows = list(zip(*(table[name].to_pylist() for name in ("query_id", "text", "label")), strict=True))
+    where = str(source) if is_file else "queries in memory"
+    for query_id, _, label in rows:
         if label is None:
-            raise DataError(f"{source}: expected a label for every query, found none for {query_id!r}")
-        if label in job.drop:
-            notes[f"label {label!r}"] += 1
-            continue
-        meant = [i for i, name in enumerate(job.classes) if name == label or name.startswith(label.lower())]
-        if len(meant) != 1 or not label:
+            raise DataError(f"{where}: expected a label for every query, found none for {query_id!r}")
+    settled = job.settled({label for _, _, label in rows} - set(job.drop))
+    dropped = {label for label in job.drop if _class_of(label, settled.classes) is None}
+    notes = Counter(f"label {label!r}" for _, _, label in rows if label in dropped)
+    rows = [row for row in rows if row[2] not in dropped]
+    meant = [_class_of(label, settled.classes) for _, _, label in rows]
+    for (query_id, _, label), one in zip(rows, meant, strict=True):
+        if one is None:
             raise DataError(
-                f"{source}: expected a label of {', '.join(job.classes)} or its beginning, found {label!r} for the "
-                f"query {query_id!r}; leave such queries out with --set drop={label}"
+                f"{where}: expected a label of {', '.join(settled.classes)} or its beginning, found {label!r} for the "
+                f"query {query_id!r}; give other groups= or classes=, or leave such queries out with drop="
             )
-        texts.append(text)
-        labels.append(meant[0])
-    return LabeledTexts(tuple(texts), np.array(labels, np.int64), job.classes), dict(notes)
+    texts = tuple(text for _, text, _ in rows)
+    return LabeledTexts(texts, np.array(meant, np.int64), settled.classes), settled, dict(notes)
+
+
+def _class_of(label: str, classes: Sequence[str]) -> int | None:
+    """The class that a label names, whole or by its beginning; none where it names none, or several."""
+    if label in classes:
+        return classes.index(label)
+    found = [at for at, name in enumerate(classes) if label and name.startswith(label.lower())]
+    return found[0] if len(found) == 1 else None
 
 
 def cross_calibrated(logits: Floats, labels: Ints, fold: Ints) -> Floats:
@@ -111,20 +138,21 @@ def cross_calibrated(logits: Floats, labels: Ints, fold: Ints) -> Floats:
 
 
 def _plain(job: ClassifierJob) -> dict[str, Any]:
-    return {**asdict(job.settings), **asdict(job.pace), "folds": job.folds, "classes": list(job.classes),
+    return {**job.settings.facts(), **asdict(job.pace), "folds": job.folds, "classes": list(job.classes),
             "drop": list(job.drop)}  # fmt: skip
 
 
 def _card(
-    source: Path, data: LabeledTexts, job: ClassifierJob, identity: Mapping[str, Any], device: str, command: str,
+    source: str, data: LabeledTexts, job: ClassifierJob, identity: Mapping[str, Any], device: str, command: str,
     measured: Mapping[str, Any], scores: ClassifierScores, notes: Mapping[str, int],
 ) -> Card:  # fmt: skip
     counts = np.bincount(data.labels, minlength=len(data.classes)).tolist()
     rows = {
-        "file": source.name, "sha256": identity["data"], "queries": len(data),
+        "file": source, "sha256": identity["data"], "queries": len(data),
         **dict(zip(data.classes, counts, strict=True)), "two classes for one text": contradictions(data),
         **{f"left out: {why}": n for why, n in notes.items()},
     }  # fmt: skip
+    by_name = known_words(replace(job.settings, words=False), data.classes)
     return Card(
         title="Which group a query asks about",
         about="A classifier of queries, fine-tuned as a whole. Open it with "
@@ -139,7 +167,7 @@ def _card(
         tables=(scores_table(scores, job.folds),),
         limits=(
             "A label is what one reader thought a short text asks about; readers differ, and so will the model.",
-            "First names are a guess about a person.",
+            *(("First names are a guess about a person.",) if by_name else ()),
             "The temperature was fitted on the held-out logits of the cross-validation; in the table each fold has the "
             "temperature of the others.",
         ),
@@ -148,12 +176,12 @@ def _card(
 
 
 def scores_table(scores: ClassifierScores, folds: int) -> CardTable:
-    """Ours next to the published."""
-    names = [name for name in ("female", "male", "neutral") if name in scores.f1]
+    """Ours; next to the published figures where they are of the same classes."""
+    names = sorted(scores.f1)
     ours = ("this model", str(scores.accuracy), *(str(scores.f1[name]) for name in names), str(scores.ece))
     rows: list[tuple[Any, ...]] = [ours]
-    if len(names) == len(CLASSES):
-        _, listed = read_published("gender-classifier")
+    _, listed = read_published("gender-classifier")
+    if all({f"f1_{name}" for name in names} <= set(row) for row in listed):
         rows += [
             (f"{r['model']} (published)", r["accuracy"], *(r[f"f1_{name}"] or None for name in names), None)
             for r in listed

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.train.data_sources import known_source
-from askew.core.errors import DataError, StoreError
+from askew.app.train.trained import Trained, finished, found_before, left_out_notes
+from askew.core.errors import DataError
 from askew.core.local import public_text
 from askew.core.porter import stem
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.statistics.intervals import mean_with_interval
-from askew.trainers.card import WORK, Card, CardTable, claim, read_measured, write_card
+from askew.trainers.card import WORK, Card, CardTable, claim
 from askew.trainers.common import Progress, Schedule
 from askew.trainers.generator import (
     ADAPTER_PACE,
     DOMAIN,
+    PACE,
+    PRESETS,
     GeneratorSettings,
     RelevantPassages,
     TextPairs,
@@ -35,7 +37,7 @@ from askew.trainers.generator import (
     prompts_for,
     question,
 )
-from askew.trainers.rewriting.finetune import TextModel, TextSettings
+from askew.trainers.rewriting.finetune import TextModel, TextSettings, kind_of
 from askew.trainers.rewriting.scores import bounds_of, pair_scores
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
@@ -49,6 +51,9 @@ class GeneratorJob:
     ``most_test`` held-out pairs are measured.
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"settings": how, "text": text, "pace": pace} for name, (how, text, pace) in PRESETS.items()
+    }
     settings: GeneratorSettings = field(default_factory=GeneratorSettings)
     text: TextSettings = field(default_factory=TextSettings)
     pace: Schedule = ADAPTER_PACE
@@ -56,18 +61,21 @@ class GeneratorJob:
     most_pairs: int = 0
     most_test: int = 200
 
+    @classmethod
+    def begin(cls, given: Mapping[str, Any]) -> GeneratorJob:
+        """The pace depends on the model: an adapter takes other rates than a whole model."""
+        text = TextSettings(**{name: given[name] for name in ("model", "kind") if name in given})
+        return cls(pace=PACE if kind_of(text) == "seq2seq" else ADAPTER_PACE)
+
 
 def train_generator(
-    source: object, out: Path, job: GeneratorJob | None = None, device: str | None = None, command: str = "",
+    data: object, out: Path, settings: GeneratorJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Train on the judged passages of a collection, measure on held-out ones, write the model with its card.
-
-    The facts; read where all is done already.
-    """
-    given = job or GeneratorJob()
+) -> Trained:  # fmt: skip
+    """Train on the judged passages of a collection, measure on held-out ones, write the model with its card."""
+    given = settings or GeneratorJob()
     kind = check_settings(given.settings, given.text)
-    collection = open_collection(source, given.fields)
+    collection = open_collection(data, given.fields)
     domain = Path(collection.id.removeprefix("irds:")).name
     judged, left_out = read_judged(collection)
     pairs = _cut(make_pairs(judged, given.settings), given.most_pairs)
@@ -75,7 +83,7 @@ def train_generator(
     identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
     found = claim(out, identity)
     if found is not None:
-        return _usable_here(found, given)
+        return _usable_here(found_before(out, found, left_out_notes(left_out)), given)
     test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
     if not test_read:
         raise DataError("generator: expected held-out pairs, found none; give more queries, or split=query")
@@ -87,21 +95,15 @@ def train_generator(
         "test": _measure(made, prompts, test_read, wanted, before, given.settings),
     }  # fmt: skip
     made.save(out)
-    write_card(out, _card(given, identity, made, command, measured, collection, domain))
-    shutil.rmtree(out / WORK, ignore_errors=True)
-    facts = read_measured(out)
-    if facts is None:
-        raise StoreError(f"{out}: expected the facts that were just written, found none")
-    return _usable_here(facts, given)
+    card = _card(given, identity, made, command, measured, collection, domain)
+    return _usable_here(finished(out, card, left_out_notes(left_out)), given)
 
 
-def _usable_here(facts: dict[str, Any], job: GeneratorJob) -> dict[str, Any]:
+def _usable_here(done: Trained, job: GeneratorJob) -> Trained:
     """The card has the name of a model that lies in a folder; who trained it needs to know where that is."""
     model = job.text.model
-    extra = dict(facts["extra"])
     named, here = f"local.model={public_text(model)}", f"local.model={model}"
-    extra["use"] = shlex.join(here if word == named else word for word in shlex.split(extra["use"]))
-    return {**facts, "extra": extra}
+    return replace(done, use=shlex.join(here if word == named else word for word in shlex.split(done.use)))
 
 
 def read_judged(collection: Collection) -> tuple[RelevantPassages, Counter[str]]:

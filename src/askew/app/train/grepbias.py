@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from askew.app.train.data_sources import GREPBIASIR
+from askew.app.train.trained import Trained, finished, found_before
 from askew.core.errors import ConfigError
 from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models import MINILM, identify
 from askew.models.relevance import FILE, LAYOUTS, encode_pairs
-from askew.trainers.card import WORK, Card, claim, read_measured, write_card
+from askew.trainers.card import WORK, Card, claim
 from askew.trainers.common import Progress, Schedule, choose_device, remembered, write_whole
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts, finetune, save_trained
 from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, HeadSettings, fit_heads
@@ -37,8 +37,13 @@ class AdapterJob:
     ``with_title``  documents with their titles; the published figures are of bodies alone.
     ``penalty``     for a head: choose the alphas from the grid 0 to 2, by folds of the training queries.
     ``most_loss``   for a head: how much held-out accuracy the alphas may cost.
+    ``seeds``       so many seeds are measured, from ``seed`` on; the first trains the model.
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"method": name, "pace": PACES.get(name)} for name in METHODS
+    }
+    preset_name: ClassVar[str] = "method"
     method: str = "head"
     model: str = MINILM
     layout: str = "apart"
@@ -48,7 +53,8 @@ class AdapterJob:
     head: HeadSettings = CONVERGED
     finetune: FinetuneSettings = field(default_factory=FinetuneSettings)
     pace: Schedule | None = None
-    seeds: tuple[int, ...] = (7,)
+    seed: int = 7
+    seeds: int = 1
 
     def __post_init__(self) -> None:
         if self.method not in METHODS or self.layout not in LAYOUTS:
@@ -56,8 +62,20 @@ class AdapterJob:
                 f"adapter: expected method {', '.join(METHODS)} and layout {' or '.join(LAYOUTS)}, "
                 f"found {self.method!r}, {self.layout!r}"
             )
-        if not self.seeds:
-            raise ConfigError("adapter: expected at least one seed, found none")
+        if self.seeds < 1 or self.seed < 0:
+            raise ConfigError(
+                f"adapter, seeds= and seed=: expected 1 or more and 0 or more, found {self.seeds}, {self.seed}"
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that the method uses."""
+        return ("head",) if self.method == "head" else ("finetune", "pace")
+
+    @property
+    def measured_seeds(self) -> tuple[int, ...]:
+        """The seeds that are measured."""
+        return tuple(range(self.seed, self.seed + self.seeds))
 
     @property
     def trained(self) -> tuple[FinetuneSettings, Schedule]:
@@ -66,26 +84,23 @@ class AdapterJob:
 
 
 def train_adapter(
-    folder: Path, out: Path, job: AdapterJob, device: str | None = None, command: str = "",
+    data: str | Path, out: Path, settings: AdapterJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """The zero-shot protocol for the card, then a model of all rows. The facts of the model."""
-    chosen = choose_device(device)
-    data = read_grepbias(folder)
-    known = {"data": [one["sha256"] for one in data.files], "weights": identify(job.model), **asdict(job)}
+) -> Trained:  # fmt: skip
+    """The zero-shot protocol for the card, then a model of all rows of the folder of GrepBiasIR."""
+    chosen, job = choose_device(device), settings or AdapterJob()
+    rows = read_grepbias(Path(data))
+    known = {"data": [one["sha256"] for one in rows.files], "weights": identify(job.model), **asdict(job)}
     identity = json.loads(json.dumps(known))
     found = claim(out, identity)
     if found is not None:
-        return found
-    work = out / WORK
-    protocol = _protocol(data, job, work, identity, chosen, progress)
+        return found_before(out, found)
+    protocol = _protocol(rows, job, out / WORK, identity, chosen, progress)
     if job.method == "head":
-        alphas = _final_head(data, job, out, chosen)
+        alphas = _final_head(rows, job, out, chosen)
     else:
-        alphas = _final_encoder(data, job, out, identity, chosen, progress)
-    write_card(out, _card(data, job, identity, chosen, command, protocol, alphas))
-    shutil.rmtree(work, ignore_errors=True)
-    return read_measured(out) or {}
+        alphas = _final_encoder(rows, job, out, identity, chosen, progress)
+    return finished(out, _card(rows, job, identity, chosen, command, protocol, alphas))
 
 
 def _rows(data: GrepBias, job: AdapterJob, work: Path, device: str) -> HeadInputs:
@@ -103,14 +118,16 @@ def _protocol(
     if job.method != "head":
         settings, pace = job.trained
         return zero_shot_finetuned(
-            _texts(data, job), data.category, data.categories, settings, pace, work / "parts", identity, job.seeds,
+            _texts(data, job), data.category, data.categories, settings, pace, work / "parts", identity,
+            job.measured_seeds,
             True, device, progress,
         )  # fmt: skip
 
     def make() -> dict[str, Any]:
         grid = alpha_grid() if job.penalty else None
         found = zero_shot_heads(
-            _rows(data, job, work, device), data.category, data.categories, job.head, job.seeds, grid, job.most_loss,
+            _rows(data, job, work, device), data.category, data.categories, job.head, job.measured_seeds, grid,
+            job.most_loss,
             progress,
         )  # fmt: skip
         return {"logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen}
@@ -122,7 +139,7 @@ def _protocol(
 
 def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tuple[float, ...]:
     rows = _rows(data, job, out / WORK, device)
-    settings = replace(job.head, seed=job.seeds[0])
+    settings = replace(job.head, seed=job.seed)
     alphas = choose_alphas(rows, settings, None, job.most_loss).alphas if job.penalty else (0.0,) * len(KINDS)
     heads = fit_heads(rows, np.array([alphas]), settings)
     facts = {
@@ -138,7 +155,7 @@ def _final_encoder(
     data: GrepBias, job: AdapterJob, out: Path, identity: Mapping[str, Any], device: str, progress: Progress | None
 ) -> tuple[float, ...]:
     settings, pace = job.trained
-    pace = replace(pace, seed=job.seeds[0])
+    pace = replace(pace, seed=job.seed)
     model, tokenizer = finetune(_texts(data, job), settings, pace, out / WORK / "all", identity, device, progress)
     save_trained(model, tokenizer, settings.method, out)
     return settings.alphas
@@ -164,7 +181,7 @@ def _card(
         command=command,
         base=identity["weights"],
         data=(GREPBIASIR, *data.files, {"rows": len(data), "queries": len(groups.query_category), **data.notes}),
-        seed=job.seeds[0],
+        seed=job.seed,
         settings=identity,
         device=device,
         measured={

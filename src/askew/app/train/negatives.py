@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from askew.app.scoring.ranked import AnnotatedRun, Counting, document_lean, gather_texts, read_ranked, refuse_unknown
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import QrelsLike, RunLike
 from askew.core.errors import DataError
 from askew.core.ranking import Floats, Ints
+from askew.corpora.memory import queries_in_memory
 from askew.corpora.queries import read_queries
 from askew.publish.files import refuse_no_parent
 from askew.trainers.exports import Example, write_examples
-from askew.trainers.negatives import Negatives, NegativeSampling, sample_negatives
+from askew.trainers.negatives import PRESETS, Negatives, NegativeSampling, sample_negatives
 
 NO_JUDGEMENT, NO_TEXT = "no relevant document judged", "no text of the query"
+
+
+@dataclass(frozen=True)
+class RankerData:
+    """What a ranker learns from: a run, the documents that it ranks, the texts of its queries, and judgements."""
+
+    run: RunLike
+    docs: object
+    queries: object
+    qrels: QrelsLike
+
+    def texts(self) -> dict[str, str]:
+        """The text of each query: of a file, or of what is in memory."""
+        given = self.queries
+        table = read_queries(Path(given)) if isinstance(given, str | Path) else queries_in_memory(given)
+        return dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
+@dataclass(frozen=True)
+class NegativesJob:
+    """How negatives are sampled and written: the sampling, how documents lean, and the layout of the file."""
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"sampling": one} for name, one in PRESETS.items()}
+    sampling: NegativeSampling = field(default_factory=NegativeSampling)
+    counting: Counting = field(default_factory=Counting)
+    layout: str = "st-pairs"
 
 
 @dataclass(frozen=True)
@@ -38,24 +65,21 @@ class Made:
 
 
 def make_negatives(
-    run: RunLike, docs: object, queries: str | Path | pa.Table, qrels: QrelsLike, out: Path, how: NegativeSampling,
-    counting: Counting | None = None, layout: str = "st-pairs", progress: Progress | None = None,
-) -> Made:  # fmt: skip
+    data: RankerData, out: Path, settings: NegativesJob | None = None, progress: Progress | None = None
+) -> Made:
     """Sample negatives for the queries of a run and write them as training examples, streamed.
 
     Queries without a text or a relevant document are left out and counted; ``lean`` is the mean lean of the negatives
     and of the documents they were drawn from.
     """
     refuse_no_parent(out)
-    given = counting or Counting()
-    ranked = read_ranked(run, docs, qrels, given, how.depth, progress)
-    lean = document_lean(ranked.mentions, given.lean, given.groups)
-    found = sample_negatives(ranked.lists, lean, ranked.judged, how)
-    table = queries if isinstance(queries, pa.Table) else read_queries(Path(queries))
-    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    job = settings or NegativesJob()
+    ranked = read_ranked(data.run, data.docs, data.qrels, job.counting, job.sampling.depth, progress)
+    lean = document_lean(ranked.mentions, job.counting.lean, job.counting.groups.difference)
+    found = sample_negatives(ranked.lists, lean, ranked.judged, job.sampling)
+    texts = data.texts()
     dropped: Counter[str] = Counter()
-    examples = _examples(ranked, found, lean, texts, dropped)
-    written = write_examples(examples, out, layout)
+    written = write_examples(_examples(ranked, found, lean, texts, dropped), out, job.layout)
     if not written:
         raise DataError(
             f"negatives: expected a query with a text, a relevant document and negatives, found none ({_why(dropped)})"

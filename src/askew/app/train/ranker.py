@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,20 +21,18 @@ from askew.app.scoring.ranked import (
     refuse_unknown,
 )
 from askew.app.scoring.texts import Progress
-from askew.app.scoring.universe import QrelsLike, RunLike
 from askew.app.train.held_out import write_held_out
-from askew.app.train.negatives import NO_TEXT
+from askew.app.train.negatives import NO_TEXT, RankerData
+from askew.app.train.trained import Trained, finished, found_before
 from askew.core.errors import DataError
 from askew.core.fingerprint import digest_file, fingerprint
-from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Ints
 from askew.core.split import part_of
-from askew.corpora.queries import read_queries
 from askew.models import identify
 from askew.publish.splits import SALT, normal
-from askew.trainers.card import WORK, Card, claim, write_card
+from askew.trainers.card import WORK, Card, claim
 from askew.trainers.common import Schedule
-from askew.trainers.negatives import JudgedPairs, Lists, NegativeSampling, groups_of, sample_negatives
+from askew.trainers.negatives import PRESETS, JudgedPairs, Lists, NegativeSampling, groups_of, sample_negatives
 from askew.trainers.ranker import PACE, Examples, RankerSettings, RankerTexts, fit
 
 OTHER_PART = "another part of the split"
@@ -49,6 +47,7 @@ class RankerJob:
     ``part`` is train, dev or test of a split by the words of queries (an empty text takes all queries).
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"sampling": one} for name, one in PRESETS.items()}
     sampling: NegativeSampling = field(default_factory=NegativeSampling)
     counting: Counting = field(default_factory=Counting)
     settings: RankerSettings = field(default_factory=RankerSettings)
@@ -57,54 +56,38 @@ class RankerJob:
     part: str = "train"
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What a training came to. ``queries`` gave a pair or more; ``held_out`` had no part in it."""
-
-    out: Path
-    queries: int
-    pairs: int
-    left_out: Mapping[str, int]
-    short: Mapping[str, int]
-    notes: Sequence[str]
-    held_out: int = 0
-    new: bool = True
-
-
 def train_ranker(
-    run: RunLike, docs: object, queries: str | Path, qrels: QrelsLike, out: Path, job: RankerJob | None = None,
-    device: str | None = None, command: str = "", progress: Progress | None = None,
+    data: RankerData, out: Path, settings: RankerJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """Train a cross-encoder on the negatives of a run; the folder ``out`` opens in sentence-transformers.
-
-    A training that was stopped goes on; one that is finished is not done again.
-    """
-    given = job or RankerJob()
-    ranked = read_ranked(run, docs, qrels, given.counting, given.sampling.depth, progress)
-    table = read_queries(Path(queries))
-    words = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    """Train a cross-encoder on the negatives of a run; the folder ``out`` opens in sentence-transformers."""
+    given = settings or RankerJob()
+    ranked = read_ranked(data.run, data.docs, data.qrels, given.counting, given.sampling.depth, progress)
+    words = data.texts()
     kept, left_out = _kept(ranked, words, given.part)
     lists, judged = _restrict(ranked, kept)
-    lean = document_lean(ranked.mentions, given.counting.lean, given.counting.groups)
+    lean = document_lean(ranked.mentions, given.counting.lean, given.counting.groups.difference)
     found = sample_negatives(lists, lean, judged, given.sampling)
     relevant = judged.row[judged.relevant], judged.doc[judged.relevant]
     examples = groups_of(relevant, (found.row, found.doc), len(kept), given.negatives_each, given.sampling.seed)
     left_out.update(examples.left_out)
     texts, examples = _texts(ranked, lists, words, examples, given)
+    counts = {**left_out, **found.short}
+    notes = [*ranked.notes, *(f"{number:,} queries: {reason}" for reason, number in counts.items())]
     identity = _identity(texts, examples, given)
-    pairs = int((examples.right >= 0).sum())
+    before = claim(out, identity)
+    if before is not None:
+        return found_before(out, before, notes)
     asked = ranked.rankings.query_ids.to_pylist()
     held = [] if not given.part else [name for name in asked if name in words and _part(words[name]) != given.part]
-    count = len(np.unique(examples.left))
-    done = Trained(out, count, pairs, dict(left_out), dict(found.short), ranked.notes, len(held))
-    if claim(out, identity) is not None:
-        return replace(done, new=False)
+    measured = {
+        "queries": len(np.unique(examples.left)), "pairs": int((examples.right >= 0).sum()), "held_out": len(held),
+        "counts": counts,
+    }  # fmt: skip
     encoder = fit(texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
     encoder.save(out)
     write_held_out(out, held, [words[name] for name in held])
-    write_card(out, _card(done, given, identity, encoder.device, command, (run, docs, queries, qrels)))
-    shutil.rmtree(out / WORK, ignore_errors=True)
-    return done
+    return finished(out, _card(measured, given, identity, encoder.device, command, data), notes)
 
 
 def _part(text: str) -> str:
@@ -153,8 +136,8 @@ def _texts(
     documents = gather_texts(ranked.source, ranked.universe.doc_ids, needed)
     refuse_unknown("judgements", ranked.universe, documents.is_valid().to_numpy(zero_copy_only=False), needed)
     kind = _LOSS_LEAN.get(job.settings.loss, job.counting.lean)
-    lean = document_lean(ranked.mentions, kind, job.counting.groups)[used]
-    group = leaning_groups(ranked.mentions, job.counting.groups)[used]
+    lean = document_lean(ranked.mentions, kind, job.counting.groups.difference)[used]
+    group = leaning_groups(ranked.mentions)[used]
     texts = RankerTexts(
         [words[one] for one in lists.query_ids], documents.take(pa.array(used)).to_pylist(), lean, group
     )
@@ -164,29 +147,28 @@ def _texts(
 def _identity(texts: RankerTexts, examples: Examples, job: RankerJob) -> dict[str, object]:
     """What makes a training this one: the examples by their content, and how they are learned."""
     data = fingerprint([list(texts.left), list(texts.right), examples.left.tolist(), examples.right.tolist()])
-    counting = {**asdict(job.counting), "lexicon": load_lexicon(job.counting.lexicon).id}
     return {
         "data": data, "weights": identify(job.settings.model), "negatives": asdict(job.sampling),
-        "counting": counting, "settings": asdict(job.settings),
+        "counting": job.counting.facts(), "settings": asdict(job.settings),
         "pace": asdict(job.pace), "negatives_each": job.negatives_each, "part": job.part,
     }  # fmt: skip
 
 
 def _card(
-    done: Trained, job: RankerJob, identity: Mapping[str, object], device: str, command: str,
-    sources: tuple[object, ...],
+    measured: Mapping[str, Any], job: RankerJob, identity: Mapping[str, object], device: str, command: str,
+    data: RankerData,
 ) -> Card:  # fmt: skip
+    sources = (data.run, data.docs, data.queries, data.qrels)
     files = [Path(one) for one in sources if isinstance(one, str | Path) and Path(one).is_file()]
-    data = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
-    counts = {"queries": done.queries, "pairs": done.pairs, "held out": done.held_out}
+    rows = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
+    counts = {"queries": measured["queries"], "pairs": measured["pairs"], "held out": measured["held_out"]}
     leaning = f"{job.sampling.leaning} of {job.sampling.count}"
     return Card(
         title="A cross-encoder that ranks documents",
         about=f"Trained on a run with {leaning} negatives of each query taken from those that lean most, where it has "
         "as many. Use it with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
-        command=command, base=str(identity["weights"]), data=(*data, counts), seed=job.pace.seed,
-        settings={**asdict(job.settings), **asdict(job.pace)}, device=device,
-        measured={**counts, **done.left_out, **done.short},
+        command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
+        settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(
             "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
             "What it changes is measured by askew rerank and askew compare on queries it was not trained on.",

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, DataError, StoreError, place
+from askew.app.train.trained import Trained, finished, found_before, left_out_notes
+from askew.core.errors import ConfigError, DataError, place
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.fingerprint import digest_file
 from askew.core.porter import stem
@@ -36,13 +36,12 @@ from askew.publish.splits import SALT, normal
 from askew.reformulators.vectorfiles import read_vectors
 from askew.statistics.intervals import mean_and_interval, mean_with_interval
 from askew.statistics.resampling import bca_interval
-from askew.trainers.card import WORK, Card, CardTable, claim, read_measured, write_card
+from askew.trainers.card import WORK, Card, CardTable, claim
 from askew.trainers.common import Progress, Schedule
 from askew.trainers.rewriter import PRESETS, RewriterSettings, Taught, fit_rewriter
 from askew.trainers.rewriting.scores import TABLE_6, bleu_counts, bleu_mean, bounds_of, corpus_bleu, pair_scores
 from askew.trainers.rewriting.words import Rewrites
 
-BOX = "platinum"
 # RePair trains on 70% of the pairs and tests on 30%; a little of the first part chooses the best epoch.
 SHARES = {"train": 0.65, "dev": 0.05, "test": 0.3}
 WRITTEN = "test.tsv"
@@ -57,17 +56,25 @@ class RewriterJob:
     """How a rewriter is trained and measured. ``box`` is a box's name, or a criterion where values are in the file.
 
     ``every``: all candidates of an aggregated table that meet the criterion, not the best of each query alone.
-    ``most_test``: at most so many queries are measured (0: all). ``before``: so many earlier queries make a session.
+    ``most_test``: at most so many queries are measured (0: all). ``queries`` is a file of queries with user and time:
+    the ``before`` earlier ones of a user make a session. ``vectors`` are word vectors for word networks, kept as they
+    are.
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"settings": settings, "pace": pace} for name, (settings, pace) in PRESETS.items()
+    }
+    preset_name: ClassVar[str] = "kind"
     settings: RewriterSettings = field(default_factory=RewriterSettings)
     pace: Schedule = field(default_factory=lambda: PRESETS["acg"][1])
-    box: str = BOX
+    box: str = "platinum"
     every: bool = False
     shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
     beams: int = 1
     most_test: int = 0
     before: int = 3
+    queries: str | Path | None = None
+    vectors: str | Path | None = None
 
     def __post_init__(self) -> None:
         if set(self.shares) != {"train", "dev", "test"}:
@@ -77,39 +84,34 @@ class RewriterJob:
 
 
 def train_rewriter(
-    source: Path, out: Path, job: RewriterJob | None = None, queries: Path | None = None, vectors: Path | None = None,
-    device: str | None = None, command: str = "", progress: Progress | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Train, measure on held-out queries, write the model with its card. The facts; read where all is done already."""
-    given = job or RewriterJob()
+    data: str | Path, out: Path, settings: RewriterJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """Train, measure on held-out queries, write the model with its card."""
+    given, source = settings or RewriterJob(), Path(data)
     pairs, left_out = read_pairs(source, given.box, given.every)
-    if queries is not None:
-        pairs = with_sessions(pairs, read_queries(queries), given.before)
+    if given.queries is not None:
+        pairs = with_sessions(pairs, read_queries(Path(given.queries)), given.before)
     parts = split_pairs(pairs, given.shares)
-    identity = _identity(pairs, given, vectors)
+    identity = _identity(pairs, given)
     found = claim(out, identity)
     if found is not None:
-        return found
-    taught = _fit(parts, given, out / WORK, vectors, device, identity, progress)
+        return found_before(out, found, left_out_notes(left_out))
+    taught = _fit(parts, given, out / WORK, device, identity, progress)
     test = first_of_each(parts["test"], given.most_test)
     written = [lines[0] for lines in taught.write(test.originals, test.before, given.beams)]
     measured: dict[str, Any] = {"pairs": {name: len(part) for name, part in parts.items()}, "left_out": dict(left_out)}
     measured["test"] = {"this model": score_rewrites(test, written), KEEP: score_rewrites(test, test.originals)}
     taught.save(out)
     _write_written(out / WRITTEN, test, written)
-    write_card(out, _card(source, given, identity, taught, command, measured, vectors))
-    shutil.rmtree(out / WORK, ignore_errors=True)
-    made = read_measured(out)
-    if made is None:
-        raise StoreError(f"{out}: expected the facts that were just written, found none")
-    return made
+    return finished(out, _card(source, given, identity, taught, command, measured), left_out_notes(left_out))
 
 
 def _fit(
-    parts: Mapping[str, Rewrites], job: RewriterJob, work: Path, vectors: Path | None, device: str | None,
-    identity: Mapping[str, Any], progress: Progress | None,
+    parts: Mapping[str, Rewrites], job: RewriterJob, work: Path, device: str | None, identity: Mapping[str, Any],
+    progress: Progress | None,
 ) -> Taught:  # fmt: skip
-    loaded = None if vectors is None else read_vectors(vectors)
+    loaded = None if job.vectors is None else read_vectors(Path(job.vectors))
     train: Rewrites = parts["train"]
     dev: Rewrites | None = parts["dev"]
     if job.settings.kind not in WORD_KINDS:  # no epoch is chosen there: all of both is learned from
@@ -119,7 +121,7 @@ def _fit(
     )  # fmt: skip
 
 
-def read_pairs(source: Path, box: str = BOX, every: bool = False) -> tuple[Rewrites, Counter[str]]:
+def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
     """The pairs of a box, and what was left out by reason."""
     if source.is_dir():
         table = _from_folder(source, box)
@@ -155,7 +157,7 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
     missing = [name for name in (*_NEEDED, box) if name not in table.columns]
     if missing or table.schema[box] != pl.Boolean:
         boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
-        raise DataError(f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose with --box")
+        raise DataError(f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose with box=")
     # The order of rows must not depend on how a dataset was cut into files.
     return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)
 
@@ -280,11 +282,11 @@ def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dic
     return found
 
 
-def _identity(pairs: Rewrites, job: RewriterJob, vectors: Path | None) -> dict[str, Any]:
+def _identity(pairs: Rewrites, job: RewriterJob) -> dict[str, Any]:
     return {
         "pairs": pairs.data(), "box": job.box, "every": job.every, "shares": dict(job.shares), "beams": job.beams,
         "most_test": job.most_test, "settings": job.settings.own(), "pace": asdict(job.pace),
-        "vectors": None if vectors is None else digest_file(vectors)[:16],
+        "vectors": None if job.vectors is None else digest_file(Path(job.vectors))[:16],
     }  # fmt: skip
 
 
@@ -299,23 +301,17 @@ def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardT
     """Models and measures, each mean with its interval."""
     names = list(next(iter(rows.values())))
     n = next(iter(rows.values()))[names[0]]["n"]
-    cells = tuple(
-        (
-            what,
-            *(mean_and_interval(one[name]) for name in names),
-        )
-        for what, one in rows.items()
-    )
+    cells = tuple((what, *(mean_and_interval(one[name]) for name in names)) for what, one in rows.items())
     return CardTable(f"Held-out queries: n = {n}", ("what is written", *names), cells)
 
 
 def _card(
     source: Path, job: RewriterJob, identity: Mapping[str, Any], taught: Taught, command: str,
-    measured: Mapping[str, Any], vectors: Path | None,
+    measured: Mapping[str, Any],
 ) -> Card:  # fmt: skip
     data = [{"pairs": source.name, "hash": identity["pairs"], "box": job.box, **measured["pairs"]}]
-    if vectors is not None:
-        data.append({"vectors": vectors.name, "sha256": identity["vectors"]})
+    if job.vectors is not None:
+        data.append({"vectors": Path(job.vectors).name, "sha256": identity["vectors"]})
     base = job.settings.text.model if taught.model is not None else f"{job.settings.kind}, from random weights"
     published = CardTable(
         "RePair, Table 6 (other data)", ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"), TABLE_6

@@ -7,11 +7,10 @@ nothing, on ``dev`` the threshold is chosen, and ``test`` is reported. The whole
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +27,7 @@ from askew.app.build.built_pairs import (
 )
 from askew.app.scoring.texts import Progress
 from askew.app.train.held_out import write_held_out
+from askew.app.train.trained import Trained, finished, found_before
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.local import public
@@ -36,7 +36,7 @@ from askew.models import MINILM, identify, load_model
 from askew.rankers.disk import StoredTexts, read_header
 from askew.statistics.curves import average_precision
 from askew.statistics.significance import Paired
-from askew.trainers.card import WORK, Card, CardTable, claim, write_card
+from askew.trainers.card import WORK, Card, CardTable, claim
 from askew.trainers.common import Schedule, write_whole
 from askew.trainers.ranker import CrossEncoder
 from askew.trainers.selector import (
@@ -46,6 +46,7 @@ from askew.trainers.selector import (
     ORIGINAL,
     PACE,
     POSITIVE,
+    PRESETS,
     Chance,
     SelectorSettings,
     agreement,
@@ -78,6 +79,7 @@ class SelectorJob:
     lowest threshold that dev allows is one that dev flatters.
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"settings": one} for name, one in PRESETS.items()}
     settings: SelectorSettings = field(default_factory=SelectorSettings)
     pace: Schedule = PACE
     lean_aware: bool | None = None
@@ -90,48 +92,33 @@ class SelectorJob:
             raise ConfigError(f"expected 0 < margin < 1 and 0 <= slack < 1, found {self.margin} and {self.slack}")
 
 
-@dataclass(frozen=True)
-class TrainedSelector:
-    """What a training came to; ``measured`` is what the card says."""
-
-    out: Path
-    measured: Mapping[str, Any]
-    tables: tuple[CardTable, ...]
-    new: bool = True
-
-
 def train_selector(
-    source: Path, out: Path, job: SelectorJob | None = None, device: str | None = None, command: str = "",
-    progress: Progress | None = None,
-) -> TrainedSelector:  # fmt: skip
-    """Train a selector on the candidates of a store or a published dataset, and measure it on held-out queries.
-
-    A training that was stopped goes on; one that is finished is not done again.
-    """
-    built = read_built(source)
-    given = _settled(built, job or SelectorJob())
+    data: str | Path | Built, out: Path, settings: SelectorJob | None = None, device: str | None = None,
+    command: str = "", progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """Train a selector on the candidates of a store or a published dataset, and measure it on held-out queries."""
+    built = data if isinstance(data, Built) else read_built(Path(data))
+    given = _settled(built, settings or SelectorJob())
     parts = built.parts()
     labels = np.where(parts[built.query] == "train", labels_for(built, given.settings.learns), NEITHER)
     identity = _identity(built, labels, given)
     before = claim(out, identity)
     if before is not None:
-        return _before(out, before)
+        return found_before(out, before)
     texts = built.texts(given.settings.passages != "none")
     encoder = train_on_pairs(texts, labels, given.settings, given.pace, out / WORK, device, identity, progress)
     held_out = np.flatnonzero(parts[built.query] != "train")
     scores = np.full(len(built.query), np.nan)
     scores[held_out] = score_candidates(encoder, texts, given.settings, held_out)
-    rule, measured, tables = _measure(built, parts, scores, given, encoder.device)
+    rule, figures, tables = _measure(built, parts, scores, given, encoder.device)
     counts = {name: int((parts == name).sum()) for name in sorted(set(parts.tolist()))}
     examples = len(sample(built.query, labels, given.settings.most_each, given.pace.seed))
-    done = TrainedSelector(out, {"queries": counts, "examples": examples, **measured}, tables)
     encoder.save(out)
     tested = np.flatnonzero(parts == "test").tolist()
     write_held_out(out, [built.query_ids[one] for one in tested], [built.originals[one] for one in tested])
     write_whole(out / RULE, json.dumps({"settings": public(asdict(given.settings)), LEAN_AWARE: rule}, indent=1) + "\n")
-    write_card(out, _card(done, given, identity, encoder.device, command))
-    shutil.rmtree(out / WORK, ignore_errors=True)
-    return done
+    measured = {"queries": counts, "examples": examples, "margin": given.margin, **figures}
+    return finished(out, _card(measured, tables, given, identity, encoder.device, command))
 
 
 def _settled(built: Built, job: SelectorJob) -> SelectorJob:
@@ -150,14 +137,6 @@ def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorJob) -> dict[
     data = fingerprint([list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()])
     similar = identify(job.similar) if job.lean_aware and job.similar else ""
     return {"data": data, "weights": identify(job.settings.model), **asdict(job), "encoder": similar}
-
-
-def _before(out: Path, found: Mapping[str, Any]) -> TrainedSelector:
-    tables = tuple(
-        CardTable(one["title"], tuple(one["columns"]), tuple(tuple(row) for row in one["rows"]))
-        for one in found["tables"]
-    )
-    return TrainedSelector(out, found["measured"], tables, new=False)
 
 
 @dataclass(frozen=True)
@@ -289,11 +268,20 @@ def choose_lean_aware(built: Built, part: QuerySubset, chances: Floats, threshol
     return part.least(lean, old, chances[part.rows], threshold)
 
 
-def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | None = None) -> Ints:
-    """The row that a trained selector takes for each query, or ORIGINAL; no judgement is read."""
+def read_rule(folder: Path) -> dict[str, Any]:
+    """The settings of a trained selector, and its lean-aware rule where it has one."""
     if not (folder / RULE).is_file():
         raise DataError(f"{folder}: expected a folder of askew train selector with {RULE}, found none")
-    found = json.loads((folder / RULE).read_text(encoding="utf-8"))
+    try:
+        found = json.loads((folder / RULE).read_text(encoding="utf-8"))
+        return {"settings": dict(found["settings"]), LEAN_AWARE: found[LEAN_AWARE]}
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{folder / RULE}: the file cannot be read ({type(error).__name__}); train it again") from None
+
+
+def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | None = None) -> Ints:
+    """The row that a trained selector takes for each query, or ORIGINAL; no judgement is read."""
+    found = read_rule(folder)
     settings = SelectorSettings(**{**found["settings"], "model": str(folder)})
     rows = np.arange(len(built.query))
     texts = built.texts(settings.passages != "none")
@@ -357,14 +345,16 @@ def _p(value: float | None) -> str:
     return "-" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
-def _card(done: TrainedSelector, job: SelectorJob, identity: Mapping[str, Any], device: str, command: str) -> Card:
+def _card(
+    measured: Mapping[str, Any], tables: tuple[CardTable, ...], job: SelectorJob, identity: Mapping[str, Any],
+    device: str, command: str,
+) -> Card:  # fmt: skip
     return Card(
         title="A selector of query reformulations",
         about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}). Use it "
         "with `askew bench COLLECTION --method reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
         command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
-        measured=done.measured, tables=done.tables,
-        limits=_CHOICE_LIMITS if "choices" in done.measured else _LIMITS,
+        measured=measured, tables=tables, limits=_CHOICE_LIMITS if "choices" in measured else _LIMITS,
         extra={"identity": identity},
     )  # fmt: skip

@@ -1,0 +1,320 @@
+"""Trainers, classifiers and selectors for scripts and notebooks: settings once, then fit, predict, save and load.
+
+``Trainer`` trains whatever ``askew train`` trains; ``Classifier`` and ``Selector`` also answer with what was trained.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from askew.app.build.built_pairs import Built, built_of, read_built
+from askew.app.build.recipe import Recipe, groups_of
+from askew.app.search.classify import make_classifier
+from askew.app.train.trained import ModelTrainer, Trained
+from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.core.groups import Groups, GroupsLike
+from askew.plugins.methods import ClassifierPlugin
+from askew.trainers.common import Progress, write_whole
+from askew.trainers.selector import ORIGINAL
+from askew.trainers.settings import by_name, from_names
+
+WHERE = "askew train"
+_ABOUT = "classifier.json"
+_TRAINED = "transformer"
+
+
+def trainers() -> dict[str, tuple[ModelTrainer[Any, Any], type[Any], type[Any] | None]]:
+    """What can be trained: the function, its settings, and what holds its data where they are more than one thing."""
+    from askew.app.train import classifier, generator, grepbias, negatives, ranker, rewriter, selector
+
+    return {
+        "classifier": (classifier.train_classifier, classifier.ClassifierJob, None),
+        "selector": (selector.train_selector, selector.SelectorJob, None),
+        "ranker": (ranker.train_ranker, ranker.RankerJob, negatives.RankerData),
+        "adapter": (grepbias.train_adapter, grepbias.AdapterJob, None),
+        "generator": (generator.train_generator, generator.GeneratorJob, None),
+        "rewriter": (rewriter.train_rewriter, rewriter.RewriterJob, None),
+    }
+
+
+class Trainer:
+    """Trains a model of a kind: ``Trainer("classifier", epochs=3).fit("queries.csv", out="model")``.
+
+    ``settings`` are those of ``askew train KIND``, by name, whichever part of the training they belong to; a preset
+    comes first (``preset``; ``kind`` of a rewriter, ``method`` of an adapter). ``trainer.names`` lists them all.
+
+    >>> Trainer("ranker", preset="original", epochs=2).settings.pace.epochs
+    2.0
+    """
+
+    def __init__(self, kind: str, /, **settings: Any) -> None:
+        known = trainers()
+        if kind not in known:
+            raise UnknownName("kind of model", kind, known)
+        self.kind, self._given = kind, settings
+        self._train, made, self._data = known[kind]
+        self.settings: Any = from_names(made, settings, WHERE)
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Every setting by name, with its value."""
+        return by_name(self.settings)
+
+    def fit(
+        self, *data: object, out: str | Path, device: str | None = None, command: str = "",
+        progress: Progress | None = None, **named: object,
+    ) -> Trained:  # fmt: skip
+        """Train on data and write the model to the folder ``out``, which is new, empty, or of this very training.
+
+        A classifier reads labeled queries, a selector the store of a build or a published dataset, a generator a
+        collection, a rewriter pairs, an adapter the folder of GrepBiasIR; a ranker reads ``run``, ``docs``,
+        ``queries`` and ``qrels``.
+        """
+        if self._data is None and (len(data) != 1 or named):
+            raise ConfigError(
+                f"Trainer({self.kind!r}).fit: expected one source of data, found {len(data) + len(named)}"
+            )
+        source = data[0] if self._data is None else self._data(*data, **named)
+        return self._train(source, Path(out), self.settings, device, command or f"askew.{self}.fit(...)", progress)
+
+    def __repr__(self) -> str:
+        given = [f"{name}={value!r}" for name, value in self._given.items() if value is not None]
+        return f"Trainer({', '.join([repr(self.kind), *given])})"
+
+
+class Classifier:
+    """Which group each text asks about, or none: ``Classifier("lexical", groups="age").predict(texts)``.
+
+    ``name`` is a classifier (``askew list classifiers``). ``lexical`` counts words of the groups and has nothing to
+    learn. ``transformer`` is an encoder that is trained by ``fit``, with the settings of ``askew train classifier``; or
+    one that was, with ``model=FOLDER``.
+
+    >>> groups = {"old": ["elderly", "retired"], "young": ["teen", "teens"]}
+    >>> classifier = Classifier("lexical", groups=groups)
+    >>> classifier.predict(["jobs for teens", "best tea"])
+    ['young', 'neutral']
+    """
+
+    def __init__(self, name: str = "lexical", groups: GroupsLike | None = None, **settings: Any) -> None:
+        self.name, self.settings = name, settings
+        self.groups = None if groups is None else Groups.of(groups)
+        self.trained: Trained | None = None
+        self._made: ClassifierPlugin | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order of the columns of ``predict_proba``."""
+        return self._classifier.labels
+
+    def fit(self, texts: Sequence[str], labels: Sequence[str], device: str | None = None) -> Classifier:
+        """Train on texts with their labels; what was measured by cross-validation is in ``trained``.
+
+        Classes are neutral and the groups, or without groups the labels as they are. Only ``transformer`` learns; of
+        any other classifier the labels are checked.
+        """
+        table = _labeled(list(texts), list(labels))
+        if self.name != _TRAINED:
+            _refuse_unknown(labels, self.labels, self.name)
+            return self
+        folder = _kept_for(self)
+        classes = {"classes": tuple(sorted(set(labels)))} if self.groups is None else {}
+        trainer = Trainer("classifier", **{**classes, **self.settings, "groups": self.groups})
+        self.trained = trainer.fit(table, out=folder, device=device)
+        self._made = make_classifier({"classifier": _TRAINED, "model": str(folder)})
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str | None]:
+        """The label of each text; None where the classifier abstains."""
+        return list(self._classifier.classify(list(texts)).names())
+
+    def predict_proba(self, texts: Sequence[str]) -> pl.DataFrame:
+        """The probability of each label: a row for each text, a column for each label."""
+        found = self._classifier.classify(list(texts))
+        return pl.DataFrame(found.probabilities, schema=list(found.labels), orient="row")
+
+    def save(self, folder: str | Path) -> None:
+        """Write the classifier to a new folder: its settings, and the model where ``fit`` has trained one."""
+        self._classifier  # noqa: B018 - what cannot be made cannot be saved
+        place = _copied(None if self.trained is None else self.trained.folder, Path(folder))
+        own = {} if self.trained is not None else self.settings
+        groups = {} if self.groups is None else self.groups.as_section()
+        facts = {"classifier": self.name, "groups": groups, "settings": own, "trained": self.trained is not None}
+        write_whole(place / _ABOUT, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Classifier:
+        """A classifier from a folder of ``save``, or of ``askew train classifier``."""
+        place = Path(folder)
+        if not (place / _ABOUT).is_file():
+            if not (place / "config.json").is_file():
+                raise DataError(f"{place}: expected a classifier that was saved or trained, found none")
+            return cls(_TRAINED, model=str(place))
+        try:
+            facts = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
+            model = {"model": str(place)} if facts["trained"] else {}
+            groups = groups_of(Recipe(str(place.name), {"groups": facts["groups"]}))
+            return cls(facts["classifier"], groups, **facts["settings"], **model)
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{place / _ABOUT}: expected what Classifier.save wrote ({type(error).__name__})") from None
+
+    @property
+    def _classifier(self) -> ClassifierPlugin:
+        if self._made is None:
+            if self.name == _TRAINED and "model" not in self.settings:
+                raise ConfigError(
+                    "classifier transformer: it is not trained yet; call fit(texts, labels), or give model="
+                )
+            self._made = make_classifier({"classifier": self.name, **self.settings}, self.groups)
+        return self._made
+
+    def __repr__(self) -> str:
+        return f"Classifier({self.name!r}, groups={self.groups!r})"
+
+
+class Selector:
+    """Which reformulation of each query to take, without judgements: ``Selector().fit(store).predict(candidates)``.
+
+    ``settings`` are those of ``askew train selector``. A trained selector has one rule or two. The cross-encoder reads
+    texts alone and takes the candidate with the highest score. The lean-aware rule, learned from the store of a build,
+    reads results too: of the candidates that are likely to lose nothing it takes the one whose results lean least, or
+    keeps the original query.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self._trainer = Trainer("selector", **settings)
+        self.trained: Trained | None = None
+        self._folder: Path | None = None
+
+    def fit(self, pairs: object, device: str | None = None, progress: Progress | None = None) -> Selector:
+        """Train on the store of a build or a published dataset (a folder), or on a table of pairs.
+
+        A table has the columns query_id, original_text and text, and what the labels are learned from: fair and
+        negative, or for ``learns="effectiveness"`` and ``"no-loss"`` gain_RR@10. What was measured is in ``trained``.
+        """
+        folder = _kept_for(self)
+        source = pairs if isinstance(pairs, str | Path) else _table_of(pairs)
+        self.trained = self._trainer.fit(source, out=folder, device=device, progress=progress)
+        self._folder = folder
+        return self
+
+    def predict(self, candidates: object, rule: str | None = None, device: str | None = None) -> pl.DataFrame:
+        """The text to take for each query: columns query_id, original_text, text and is_reformulated.
+
+        ``candidates`` are ``{query: [reformulation, ...]}``, a table with query_id, original_text and text, or the
+        store of a build. ``rule`` is cross-encoder or lean-aware; if not given, lean-aware where it was learned and the
+        candidates come with results (a store), otherwise cross-encoder. A query without candidates keeps its text.
+        """
+        from askew.app.train.selector import CROSS_ENCODER, LEAN_AWARE, choose
+
+        place = self._trained_folder()
+        if isinstance(candidates, Mapping):
+            built, queries = _built_of_texts(candidates), [str(one) for one in candidates]
+        else:
+            built = read_built(Path(candidates)) if isinstance(candidates, str | Path) else _table_of(candidates)
+            queries = []
+        able = built is not None and built.found is not None and _has_rule(place)
+        named = rule or (LEAN_AWARE if able else CROSS_ENCODER)
+        found = _chosen_rows(built, [] if built is None else choose(place, built, named, device).tolist())
+        if not queries:
+            return found
+        every = pl.DataFrame({"query_id": [str(at) for at in range(len(queries))], "original_text": queries})
+        joined = every.join(found.drop("original_text"), on="query_id", how="left", maintain_order="left")
+        return joined.with_columns(
+            pl.col("text").fill_null(pl.col("original_text")), pl.col("is_reformulated").fill_null(False)
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the trained selector to a new folder."""
+        _copied(self._trained_folder(), Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Selector:
+        """A selector from a folder of ``save``, or of ``askew train selector``."""
+        made = cls()
+        made._folder = Path(folder)
+        _has_rule(made._folder)
+        return made
+
+    def _trained_folder(self) -> Path:
+        if self._folder is None:
+            raise ConfigError("selector: it is not trained yet; call fit(store), or Selector.load(folder)")
+        return self._folder
+
+    def __repr__(self) -> str:
+        return f"Selector({'not trained' if self._folder is None else 'trained'})"
+
+
+def _has_rule(folder: Path) -> bool:
+    """Whether a trained selector has learned the lean-aware rule."""
+    from askew.app.train.selector import LEAN_AWARE, read_rule
+
+    return bool(read_rule(folder)[LEAN_AWARE])
+
+
+def _table_of(pairs: Any) -> Built:
+    """Candidates from a table in memory; each gets a name of its own where it has none."""
+    frame = pl.DataFrame(pairs)
+    if "variant_id" not in frame.columns:
+        frame = frame.with_columns(variant_id=pl.format("row {}", pl.int_range(pl.len())))
+    return built_of(frame, whole=False)
+
+
+def _built_of_texts(candidates: Mapping[Any, Sequence[str]]) -> Built | None:
+    rows = [(str(at), str(query), one) for at, (query, some) in enumerate(candidates.items()) for one in some]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(("query_id", "original_text", "text"), pl.String), orient="row")
+    return _table_of(frame) if rows else None
+
+
+def _chosen_rows(built: Built | None, taken: list[int]) -> pl.DataFrame:
+    ids, originals = ([], []) if built is None else (list(built.query_ids), list(built.originals))
+    texts = [] if built is None else built.table["text"].to_list()
+    return pl.DataFrame(
+        {
+            "query_id": ids, "original_text": originals,
+            "text": [was if row == ORIGINAL else texts[row] for was, row in zip(originals, taken, strict=True)],
+            "is_reformulated": [row != ORIGINAL for row in taken],
+        },
+        schema={"query_id": pl.String, "original_text": pl.String, "text": pl.String, "is_reformulated": pl.Boolean},
+    )  # fmt: skip
+
+
+def _kept_for(owner: object) -> Path:
+    """A folder that lives as long as an object does."""
+    kept = tempfile.mkdtemp(prefix="askew-")
+    weakref.finalize(owner, shutil.rmtree, kept, ignore_errors=True)
+    return Path(kept) / "model"
+
+
+def _copied(source: Path | None, folder: Path) -> Path:
+    """A new folder, with the files of another."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(f"{folder}: expected a new or an empty folder, found something in it; choose another")
+    folder.mkdir(parents=True, exist_ok=True)
+    if source is not None:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _labeled(texts: list[str], labels: list[str]) -> pl.DataFrame:
+    if len(texts) != len(labels):
+        raise DataError(
+            f"classifier: expected a label for each text, found {len(texts)} texts and {len(labels)} labels"
+        )
+    for one in (*texts, *labels):
+        if not isinstance(one, str):
+            raise DataError(f"classifier: expected texts and labels that are strings, found {one!r}")
+    return pl.DataFrame({"query_id": [str(at) for at in range(len(texts))], "text": texts, "label": labels})
+
+
+def _refuse_unknown(labels: Sequence[str], known: Sequence[str], name: str) -> None:
+    other = next((label for label in labels if label not in known), None)
+    if other is not None:
+        raise DataError(f"classifier {name}: expected labels of {', '.join(known)}, found {other!r}; give groups=")

@@ -1,0 +1,49 @@
+"""Defaults in the help of commands whose options are settings: read from the settings when the help is shown.
+
+Settings know numbers and models; importing them for every command would make each of them start slowly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+WITH_DEFAULTS = ("ranker", "selector", "generator", "rewriter", "negatives", "rerank")
+
+
+def _settings(name: str) -> Any:
+    if name == "rerank":
+        from askew.app.search.rerank import RerankSettings
+
+        return RerankSettings
+    if name == "negatives":
+        from askew.app.train.negatives import NegativesJob
+
+        return NegativesJob
+    from askew.app.train.facade import trainers
+
+    return trainers()[name][1]
+
+
+def defaults_of(name: str) -> dict[str, Any]:
+    """The settings of a command with their defaults, and the preset that they are."""
+    from askew.trainers.settings import by_name
+
+    kind = _settings(name)
+    same = [one for one, given in getattr(kind, "presets", {}).items() if kind(**given) == kind()]
+    return {**by_name(kind()), **({"preset": same[0]} if same else {})}
+
+
+class WithDefaults(TyperCommand):
+    """A command that shows the defaults of its settings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Name the default of each option that is a setting and has none of its own."""
+        values = defaults_of(str(self.name))
+        one: Any
+        for one in self.params:
+            value = values.get(str(one.name))
+            if isinstance(value, str | int | float) and value != "" and one.default is None:
+                one.help = f"{one.help}  [default: {str(value).lower() if isinstance(value, bool) else value}]"
+        super().format_options(ctx, formatter)
