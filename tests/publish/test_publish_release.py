@@ -192,8 +192,8 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
     ("change", "said"),
     [
         (lambda p: p.drop("method"), "expected the column 'method'"),
-        (lambda p: p.drop("gain:RR@10"), "expected the column 'gain:RR@10'"),
-        (lambda p: p.with_columns(pl.lit(1.0).alias("old:AP@10")), "expected 'AP@10'"),
+        (lambda p: p.drop("gain_RR_10"), "expected the column 'gain_RR_10'"),
+        (lambda p: p.with_columns(pl.lit(1.0).alias("old_AP_10")), "expected the measure of the column 'old_AP_10'"),
         (lambda p: p.with_columns(pl.lit("x").alias("split")), "'split' is set by publish"),
         (lambda p: p.with_columns(pl.lit("1").alias("group")), "column 'group': its type"),
         (lambda p: p.with_columns(pl.lit(5).alias("group")), "expected 1 to 4, found 5"),

@@ -21,6 +21,7 @@ from askew.app.train.selector import (
 )
 from askew.cli.main import run as askew
 from askew.core.errors import ConfigError, DataError, StoreError
+from askew.core.measure import pair_columns
 from askew.trainers.common import Schedule
 from askew.trainers.selector import NEGATIVE, NEITHER, ORIGINAL, POSITIVE, SelectorSettings, pair_tokens
 
@@ -99,7 +100,7 @@ def test_a_published_dataset_keeps_its_own_split(dataset):
 
 def test_labels_are_those_of_the_selection_or_of_effectiveness():
     found = toy(
-        fair=[True, False, False, True], negative=[False, True, False, True], **{"gain_RR@10": [0.5, 0, -1, 0.0]}
+        fair=[True, False, False, True], negative=[False, True, False, True], **{"gain_RR_10": [0.5, 0, -1, 0.0]}
     )
     assert labels_for(found, "refairmulate").tolist() == [POSITIVE, NEGATIVE, NEITHER, POSITIVE]
     assert labels_for(found, "effectiveness").tolist() == [POSITIVE, NEITHER, NEGATIVE, NEITHER]
@@ -126,9 +127,9 @@ def test_a_folder_that_is_neither_store_nor_dataset_is_told(tmp_path):
 
 def test_what_choices_do_is_measured_query_by_query():
     columns = {
-        "old_RR@10": [0.5, 0.5, 1.0, 1.0], "new_RR@10": [1.0, 0.0, 0.5, 1.0], "old_ARaB(tf)@10": [-0.4, -0.4, 0.2, 0.2],
-        "new_ARaB(tf)@10": [0.1, 0.0, 0.0, -0.3], "gain_RR@10": [0.5, -0.5, -0.5, 0.0],
-        "gain_ARaB(tf)@10": [0.3, 0.4, 0.2, -0.1],
+        "old_RR_10": [0.5, 0.5, 1.0, 1.0], "new_RR_10": [1.0, 0.0, 0.5, 1.0], "old_ARaB_tf_10": [-0.4, -0.4, 0.2, 0.2],
+        "new_ARaB_tf_10": [0.1, 0.0, 0.0, -0.3], "gain_RR_10": [0.5, -0.5, -0.5, 0.0],
+        "gain_ARaB_tf_10": [0.3, 0.4, 0.2, -0.1],
     }  # fmt: skip
     found = toy(**columns)
     part = QuerySubset.of(found, np.array(["test", "test"]), "test")
@@ -158,7 +159,7 @@ def test_no_judgement_is_read_where_a_candidate_is_chosen(built):
     held = np.flatnonzero(parts[built.query] != "train")
     test = QuerySubset.of(built, parts, "test")
     of_test = pl.Series(parts[built.query] == "test")
-    names = [f"{side}_{EFFECTIVENESS}" for side in ("old", "new", "gain")]
+    names = pair_columns(EFFECTIVENESS)
     spoiled = built.table.with_columns(
         pl.when(of_test).then(-pl.col(name) - 7.0).otherwise(pl.col(name)).alias(name) for name in names
     )

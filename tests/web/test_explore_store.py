@@ -51,7 +51,7 @@ def test_all_pages_together_are_all_pairs(table, rows):
         (Wanted(method="reduce", label="4"), (pl.col("method") == "reduce") & (pl.col("label") == 4)),
         (
             Wanted(group="4", measure="ARaB(tf)@10", least=0.1),
-            (pl.col("group") == 4) & (pl.col("gain_ARaB(tf)@10") >= 0.1),
+            (pl.col("group") == 4) & (pl.col("gain_ARaB_tf_10") >= 0.1),
         ),
         (Wanted(text="%_[("), pl.lit(False)),
     ],

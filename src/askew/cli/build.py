@@ -120,8 +120,8 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
             ("old", [f"{row['old_mean']:.4f}" for row in chosen]),
             ("new", [f"{row['new_mean']:.4f}" for row in chosen]),
             ("change [95%]", [_percent(row) for row in chosen]),
-            ("helped", [f"{row['helped']:,}" for row in chosen]),
-            ("hurt", [f"{row['hurt']:,}" for row in chosen]),
+            ("improved pairs", [f"{row['improved_pairs']:,}" for row in chosen]),
+            ("worsened pairs", [f"{row['worsened_pairs']:,}" for row in chosen]),
         ]
         shown = [f"|{row['measure']}|" if row["of"] == "distance from zero" else row["measure"] for row in chosen]
         print_rows("measure", shown, columns)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from askew.app.build.variants import ORIGINAL, SCHEMA
 from askew.core.errors import ConfigError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, gain_column
 
 EVERY = "all"
 _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
@@ -69,7 +69,7 @@ class Hard:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Original and best candidate of each hard query."""
         pairs = pl.DataFrame(pl.from_arrow(rows))
-        gain = pl.col(f"gain_{self.measure}")
+        gain = pl.col(gain_column(self.measure))
         best = pairs.filter(gain.is_not_nan() & gain.is_not_null()).sort(
             "query_id", gain, descending=[False, True], maintain_order=True
         ).unique("query_id", keep="first", maintain_order=True)  # fmt: skip

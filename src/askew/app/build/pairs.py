@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import polars as pl
 import pyarrow as pa
 
 from askew.app.build.variants import ORIGINAL
-from askew.core.errors import ConfigError
-from askew.core.measure import Direction
+from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Direction, gain_column
+from askew.engine.manifest import Manifest
+from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
 
 NO_ORIGINAL = "the original found nothing"
@@ -31,7 +33,7 @@ class Select:
     """
 
     name = "select"
-    version = 1
+    version = 2
     together = "query_id"
 
     def __init__(self, selector: SelectorPlugin, directions: Mapping[str, Direction], per: str = "query") -> None:
@@ -69,6 +71,25 @@ class Select:
         if self.per == "query" or not methods:
             return [scored]
         return [scored.filter(pl.col("method").is_in([ORIGINAL, name])) for name in methods]
+
+
+def finished_pairs(store: Store) -> list[Manifest]:
+    """The finished steps of a store that hold pairs; not those of an earlier version, whose columns are others."""
+    return [one for one in store.steps() if (one.stage, one.version) == (Select.name, Select.version)]
+
+
+def measures_of(store: Store, pairs: Manifest, columns: Sequence[str]) -> dict[str, str]:
+    """The texts of the measures of finished pairs with their signatures, as the step says that scored them.
+
+    In the order of the columns of the table.
+    """
+    scores = next((one for one in store.steps() if one.key == pairs.input_key), None)
+    named = {} if scores is None else scores.settings.get("measures", {})
+    if not named or any(gain_column(text) not in columns for text in named):
+        raise DataError(
+            f"{pairs.step}-{pairs.key}: the step that scored these pairs is not in the store; run the recipe again"
+        )
+    return {text: named[text] for text in sorted(named, key=lambda text: columns.index(gain_column(text)))}
 
 
 def _by_query(pairs: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:

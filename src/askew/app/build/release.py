@@ -15,7 +15,8 @@ from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
-from askew.core.local import local_paths, public, public_settings, public_text
+from askew.core.local import local_paths, public, public_settings
+from askew.core.measure import pair_columns
 from askew.core.outcome import OUTCOMES
 from askew.core.version import __version__
 from askew.engine.run import StepOutcome
@@ -65,13 +66,17 @@ class _Release:
             facts |= self.robust_facts()
         # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
         table = self.with_context(chosen).drop("settings", strict=False)
-        renamed = {name: _renamed(name) for name in table.columns if _renamed(name) != name}
-        return publish(table.rename(renamed).rename(public_text), self.public(facts), out, repair=tables)
+        return publish(table.rename(self.public_columns()), self.public(facts), out, repair=tables)
 
-    def public(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def public(self, facts: Any) -> Any:
         """The facts without places of this machine."""
-        found: dict[str, Any] = public(facts, local_paths(self.build.recipe.sections))
-        return found
+        return public(facts, local_paths(self.build.recipe.sections))
+
+    def public_columns(self) -> dict[str, str]:
+        """New names for the columns of measures whose text has a place of this machine, such as a lexicon's file."""
+        texts = {one.text: self.public(one.text) for one in self.build.evaluate.asked}
+        found = (zip(pair_columns(text), pair_columns(shown), strict=True) for text, shown in texts.items())
+        return {name: shown for pairs in found for name, shown in pairs if name != shown}
 
     def read(self, step: str) -> pl.DataFrame:
         if not self.outcomes[step].manifest.parts:
@@ -158,11 +163,6 @@ class _Release:
         if said is not chosen:
             chosen = chosen.join(said.select("query_id", "context"), on="query_id", how="left", maintain_order="left")
         return chosen if chosen["context"].count() else chosen.drop("context")
-
-
-def _renamed(name: str) -> str:
-    side, underscore, measure = name.partition("_")
-    return f"{side}:{measure}" if underscore and side in ("old", "new", "gain") else name
 
 
 def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from askew.app.scoring.annotate import Annotate
 from askew.app.scoring.requested import Key, keys_of
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
-from askew.core.measure import Bounds, Direction
+from askew.core.measure import Bounds, Direction, check_columns, column_of
 from askew.core.ranking import Floats, Ints, Rankings, order_by_score
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.kinds import DocMentions, Inputs, Judgements
@@ -26,12 +26,13 @@ class Evaluate:
     """Scores every variant by every measure, with the judgements of its query."""
 
     name = "evaluate"
-    version = 1
+    version = 2
 
     def __init__(self, measures: Sequence[str], resources: Resources, groups: Groups | None = None) -> None:
         # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
         self._catalogue = Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(measures)
+        check_columns(one.text for one in self.asked)
         for one in self.asked:
             one.check()
         self._resources = resources
@@ -104,7 +105,8 @@ class Evaluate:
         )
         table = rows.select([name for name in _CARRIED if name in rows.column_names])
         for one in self.asked:
-            table = table.append_column(one.text, pa.array(one.family.score(one.measure, inputs), pa.float64()))
+            found = pa.array(one.family.score(one.measure, inputs), pa.float64())
+            table = table.append_column(column_of(one.text), found)
         return table, {}
 
     def _rankings(self, ids: pa.Array, offsets: Ints, docs: Ints, scores: Floats) -> dict[str, Rankings]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.pairs import finished_pairs, measures_of
 from askew.core.errors import DataError, StoreError, UnknownName
-from askew.core.measure import Measure
+from askew.core.measure import Measure, gain_column, pair_columns
 from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 
-STAGE = "select"
 MOST_ROWS = 200
 # A cell that begins so would be a formula to a program for spreadsheets.
 _FORMULA = r"^([=+\-@\t\r])"
@@ -62,7 +62,7 @@ class PairPage:
 
 def datasets(store: Store) -> list[Manifest]:
     """The finished steps that hold pairs, the last one made first where that is known."""
-    found = [one for one in store.steps() if one.stage == STAGE and one.parts]
+    found = [one for one in finished_pairs(store) if one.parts]
     return sorted(found, key=lambda one: (-_made(store, one), one.step, one.key))
 
 
@@ -86,7 +86,9 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
 def open_pairs(store: Store, name: str = "") -> ShownPairs:
     """As ``find_pairs``, with its parts read through once to see that they are whole."""
     manifest = find_pairs(store, name)
-    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest)
+    frame = _checked(store, manifest)
+    measures = measures_of(store, manifest, frame.collect_schema().names())
+    return ShownPairs(f"{manifest.step}-{manifest.key}", frame, manifest, list(measures))
 
 
 def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
@@ -114,11 +116,10 @@ def _digest(path: Path) -> str:
 class ShownPairs:
     """One dataset."""
 
-    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest) -> None:
-        self.name, self.manifest, self._frame = name, manifest, frame
+    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest, measures: Sequence[str]) -> None:
+        self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures
         # The manifest lists columns by name, the parts have them in the order of the recipe.
         columns = frame.collect_schema()
-        self.measures = [one.removeprefix("gain_") for one in columns if one.startswith("gain_")]
         self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
         self.columns = list(columns)
 
@@ -170,7 +171,7 @@ class ShownPairs:
         for name in _FACETS:
             if getattr(wanted, name):
                 frame = frame.filter(pl.col(name).cast(pl.String) == getattr(wanted, name))
-        gain = pl.col(f"gain_{wanted.measure or self.measures[0]}").fill_nan(None) if self.measures else pl.lit(0.0)
+        gain = pl.col(gain_column(wanted.measure or self.measures[0])).fill_nan(None) if self.measures else pl.lit(0.0)
         if wanted.least is not None:
             frame = frame.filter(gain >= wanted.least)
         if wanted.sort:
@@ -191,8 +192,8 @@ class ShownPairs:
         """A pair for a page: its texts, what it is marked as, and old, new and gain of each measure."""
         kept = {name: row[name] for name in ("query_id", "variant_id", "original_text", "text", "method", "outcome",
                                              "group", "label") if name in row}  # fmt: skip
-        values = {name: {side: _number(row.get(f"{side}_{name}")) for side in ("old", "new", "gain")}
-                  for name in self.measures}  # fmt: skip
+        sides = {name: zip(("old", "new", "gain"), pair_columns(name), strict=True) for name in self.measures}
+        values = {name: {side: _number(row.get(column)) for side, column in each} for name, each in sides.items()}
         return {**kept, "subsets": [name for name in self.subsets if row[name]], "measures": values}
 
 
