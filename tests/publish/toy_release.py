@@ -36,14 +36,14 @@ def facts(**more):
             "groups": {"effectiveness": {"RR@10": 1.0}, "bias": {"ARaB(tf)@10": 0.0}},
             "weights": {"RR@10": 1.0, "ARaB(tf)@10": 1.0},
         },
-        "lexicons": [{"id": "gender@1", "licence": "CC0-1.0"}],
-        "sources": [{"name": "toy queries", "licence": "CC0-1.0", "note": "made up"}],
+        "lexicons": [{"id": "gender@1", "license": "CC0-1.0"}],
+        "sources": [{"name": "toy queries", "license": "CC0-1.0", "note": "made up"}],
         "recipe": '[plan]\nname = "toy"\n',
         "seeds": {"draw": 7},
         "counts": {"queries": 40},
         "dropped": {"same as the original": 3},
         "versions": {"askew": "0.1.0"},
-        "licence": "cc-by-4.0",
+        "license": "cc-by-4.0",
         "language": "en",
     }
     return {**stated, **more}

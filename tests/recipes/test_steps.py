@@ -216,6 +216,16 @@ SELECT = '[select]\nselector = "refairmulate"\neffectiveness = "RR@10"\nbias = "
     ("old", "new", "message"),
     [
         ("[retrieve]", "[retreive]", "there is no section 'retreive'; did you mean [retrieve]?"),
+        ("[retrieve]", "[publishing]\n[retrieve]", "there is no section 'publishing'; did you mean [publish]?"),
+        ("[retrieve]", '[publish]\nlicence = "CC0"\n[retrieve]', "no setting 'licence'; did you mean 'license'?"),
+        ("[retrieve]", "[publish]\ntitle = 3\n[retrieve]", "publish.title should be a text, found 3"),
+        ("[retrieve]", '[publish]\ncontact = " "\n[retrieve]', "publish.contact should be a text, found ' '"),
+        ('["RR@10"]', '["RR@10", "AP@10", "RR@10"]', "measures: RR@10 is requested twice"),
+        (
+            '["RR@10"]',
+            """["ARaB(tf)@10", "ARaB('tf')@10"]""",
+            "ARaB(tf)@10 and ARaB('tf')@10 have the same column ARaB_tf_10; leave one of them out",
+        ),
         ('[evaluate]\nmeasures = ["RR@10"]', "", "the section 'evaluate' is missing"),
         ('"reduce"', '"reduced"', "unknown reformulator 'reduced': did you mean 'reduce'?"),
         ('method = "reduce"', 'method = "reduce"\nkeeps = 1', "no setting 'keeps'; did you mean 'keep'?"),

@@ -66,11 +66,11 @@ def model(store, tiny):
     return train_selector(store, out, job_for(tiny), "cpu", "askew train selector STORE")
 
 
-def toy(**columns):
+def toy(scored=(), **columns):
     """Two queries with two candidates each."""
     texts = {"query_id": ["a", "a", "b", "b"], "variant_id": ["a:1", "a:2", "b:1", "b:2"], "text": ["x", "y", "z", "u"]}
     table = pl.DataFrame({**texts, "original_text": ["one", "one", "two", "two"], **columns})
-    return Built(table, np.array([0, 0, 1, 1]), ["a", "b"], ["one", "two"], whole=True)
+    return Built(table, np.array([0, 0, 1, 1]), ["a", "b"], ["one", "two"], whole=True, scored=scored)
 
 
 def test_the_store_of_a_build_has_every_candidate_with_what_it_finds(built):
@@ -121,7 +121,7 @@ def test_a_folder_that_is_neither_store_nor_dataset_is_told(tmp_path):
     with pytest.raises(DataError, match="askew run"):
         read_built(tmp_path)
     (tmp_path / "askew.json").write_text("{}")
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match=r"expected the facts of a release in format 2, found None; write it again"):
         read_built(tmp_path)
 
 
@@ -131,7 +131,7 @@ def test_what_choices_do_is_measured_query_by_query():
         "new_ARaB_tf_10": [0.1, 0.0, 0.0, -0.3], "gain_RR_10": [0.5, -0.5, -0.5, 0.0],
         "gain_ARaB_tf_10": [0.3, 0.4, 0.2, -0.1],
     }  # fmt: skip
-    found = toy(**columns)
+    found = toy((EFFECTIVENESS, LEAN), **columns)
     part = QuerySubset.of(found, np.array(["test", "test"]), "test")
     done = effects(found, part, np.array([0, 2]), 0.01)
     assert (done["RR@10"].old, done["RR@10"].new, done["RR@10"].improved, done["RR@10"].worsened) == (0.75, 0.75, 1, 1)

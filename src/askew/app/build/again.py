@@ -18,7 +18,7 @@ _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
 
 
 class ChosenPairs:
-    """The pairs of some subsets as variants, each query's original first: what helps here, does it help elsewhere?"""
+    """The pairs of some subsets as variants, each query's original first, to see whether gains hold elsewhere."""
 
     name = "chosen"
     version = 1
@@ -45,7 +45,7 @@ class ChosenPairs:
 
 
 class Hard:
-    """The queries that no candidate helps, each with its best candidate, as RePair asks them of a dense ranker.
+    """The queries that no candidate improves, each with its best candidate, as RePair asks them of a dense ranker.
 
     As published, a query is hard where its original is strictly better than the best candidate; with ``ties`` also
     where they are equal: then nothing was improved.

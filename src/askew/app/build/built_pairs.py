@@ -127,7 +127,7 @@ def read_built(source: Path) -> Built:
         )
     table = _read(store, pairs[0], None)
     runs = steps.get(steps[pairs[0].input_key].input_key) if pairs[0].input_key in steps else None
-    built = _built(table, list(measures_of(store, pairs[0], table.columns)), whole=True)
+    built = _built(table, measures_of(pairs[0]), whole=True)
     if runs is None:
         return built
     found = _found(_read(store, runs, ["query_id", "variant_id", "doc", "score"]), built)

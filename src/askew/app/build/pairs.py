@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import polars as pl
 import pyarrow as pa
 
 from askew.app.build.variants import ORIGINAL
-from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction, gain_column
+from askew.core.errors import ConfigError
+from askew.core.measure import Direction
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
 
 NO_ORIGINAL = "the original found nothing"
 PER = ("query", "method")
+_SCORED = "scored_by"
 
 
 class _Counted(Protocol):
@@ -42,9 +43,9 @@ class Select:
         self.selector, self._directions, self.per = selector, dict(directions), per
 
     def settings(self) -> Mapping[str, Any]:
-        """The selector with its settings."""
+        """The selector with its settings, and all measures of the pairs, also those that choose nothing."""
         per = {} if self.per == "query" else {"per": self.per}
-        return {"selector": self.selector.name, **self.selector.settings(), **per}
+        return {"selector": self.selector.name, **self.selector.settings(), **per, _SCORED: list(self._directions)}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """One row for each pair."""
@@ -78,18 +79,9 @@ def finished_pairs(store: Store) -> list[Manifest]:
     return [one for one in store.steps() if (one.stage, one.version) == (Select.name, Select.version)]
 
 
-def measures_of(store: Store, pairs: Manifest, columns: Sequence[str]) -> dict[str, str]:
-    """The texts of the measures of finished pairs with their signatures, as the step says that scored them.
-
-    In the order of the columns of the table.
-    """
-    scores = next((one for one in store.steps() if one.key == pairs.input_key), None)
-    named = {} if scores is None else scores.settings.get("measures", {})
-    if not named or any(gain_column(text) not in columns for text in named):
-        raise DataError(
-            f"{pairs.step}-{pairs.key}: the step that scored these pairs is not in the store; run the recipe again"
-        )
-    return {text: named[text] for text in sorted(named, key=lambda text: columns.index(gain_column(text)))}
+def measures_of(pairs: Manifest) -> list[str]:
+    """The texts of the measures of finished pairs, which names of columns do not tell."""
+    return list(pairs.settings[_SCORED])
 
 
 def _by_query(pairs: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
+from askew.app.build.summary import counted_groups
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.local import local_paths, public, public_settings
@@ -94,8 +95,9 @@ class _Release:
         """What the card and the checks say of the run."""
         recipe, evaluate = self.build.recipe, self.build.evaluate
         return {
-            "title": str(recipe.sections.get("title", recipe.name)),
-            "description": str(recipe.sections.get("about", "Pairs of queries and other ways to ask them.")),
+            "title": recipe.sections.get("title", recipe.name),
+            "description": recipe.sections.get("about", "Queries and reformulations of them."),
+            **recipe.table("publish"),
             "collection": self.build.resources.collection.id,
             "ranker": self.ranker,
             "measures": {
@@ -105,8 +107,8 @@ class _Release:
             "subsets": list(self.selector.subsets),
             "selection": _selection(self.selector),
             "lexicons": [
-                {"id": one.id, "licence": one.licence or "not stated", "source": one.source or ""}
-                for one in evaluate.lexicons()
+                {"id": one.id, "groups": names, "license": one.licence or "not stated", "source": one.source or ""}
+                for one, names in counted_groups(evaluate)
             ],
             "recipe": recipe_text(public_settings(recipe.sections)),
             "counts": {name: outcome.manifest.rows_out for name, outcome in self.outcomes.items()},
@@ -136,7 +138,7 @@ class _Release:
         return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
 
     def with_robust(self, chosen: pl.DataFrame) -> pl.DataFrame:
-        """Whether each pair helps under every ranker; null where it was not asked of one, or has no score there."""
+        """Whether each pair improves under every ranker; null where one did not search it, or it has no score there."""
         measures = self.selector.measures()
         tables = {_PAIRS: chosen} | {step: self.pairs_under(step, chosen) for step in self.others}
         found = robust(tables, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from askew.app.build.pairs import Select
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
+from askew.app.build.summary import counted_groups
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.local import local_paths, public, public_settings, public_text
@@ -232,7 +233,8 @@ class _Report:
         if self.stage.selector.name == "boxes":
             yield self._refined(self._rankers(HARD) or rankers)
         yield self._examples()
-        yield limits_section()
+        groups = [name for _, names in counted_groups(self.build.evaluate) for name in names]
+        yield limits_section(list(dict.fromkeys(groups)))
 
     def _rankers(self, prefix: str) -> dict[str, pl.DataFrame]:
         """The scores of variants under other rankers."""
@@ -243,14 +245,15 @@ class _Report:
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
-        about = str(recipe.sections.get("about", "Pairs of queries and other ways to ask them."))
+        about = str(recipe.sections.get("about", "Queries and reformulations of them."))
         about = public(about, local_paths(recipe.sections))
+        groups = counted_groups(self.build.evaluate)
         chosen = ", ".join(f"{name} {int(self.pairs[name].sum()):,}" for name in self.choice.subsets)
         rows: list[tuple[str, object]] = [
             ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
             ("ranker", ", ".join([self.ranker, *_said(settings, but=("ranker",))])),
             ("pairs", f"{len(self.pairs):,} of {self.pairs['query_id'].n_unique():,} queries"), ("subsets", chosen),
-            ("lexicons", ", ".join(one.id for one in self.build.evaluate.lexicons()) or "none"),
+            ("groups", "; ".join(f"{', '.join(names)} (lexicon {one.id})" for one, names in groups) or "none"),
         ]  # fmt: skip
         return [paragraph(about, kind="lead"), paragraph(sentence_of(self.choice)), facts(rows)]
 
@@ -327,7 +330,7 @@ class _Report:
         return tradeoff_section(self.files, clouds, words, methods, sides, self.main)
 
     def _clouds(self, effectiveness: str, lean: str) -> tuple[list[Points], str]:
-        """The points of both kinds, thinned by lot, and a sentence that says how many there are."""
+        """The points of both kinds, sampled, and a sentence that says how many there are."""
         gains = [gain_column(lean), gain_column(effectiveness)]
         known = self.pairs.select(self.main, *gains).with_columns(pl.col(gains).fill_nan(None)).drop_nulls()
         clouds, said, lot = [], [], ""
@@ -337,7 +340,7 @@ class _Report:
             clouds.append(Points(name, x, y))
             amount = f"all {len(part):,}"
             if len(drawn) < len(part):
-                amount, lot = f"{len(drawn):,} of {len(part):,}", f", by lot with seed {self.seed}"
+                amount, lot = f"{len(drawn):,} of {len(part):,}", f", sampled with seed {self.seed}"
             said.append(f"{amount} pairs {name if name == NOT_CHOSEN else f'of {name}'}")
         lost = len(self.pairs) - len(known)
         unscored = f" {lost:,} pairs have no score on one of the two." if lost else ""
@@ -390,7 +393,7 @@ class _Report:
 
 
 def thinned(n: int, most: int, seed: int = 0) -> Any:
-    """Which of n things are shown: all of them, or so many by lot, in their order."""
+    """Which of n things are shown: all of them, or so many sampled, in their order."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng([seed, n, 3]).permutation(n)[:most])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -86,9 +86,7 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
 def open_pairs(store: Store, name: str = "") -> ShownPairs:
     """As ``find_pairs``, with its parts read through once to see that they are whole."""
     manifest = find_pairs(store, name)
-    frame = _checked(store, manifest)
-    measures = measures_of(store, manifest, frame.collect_schema().names())
-    return ShownPairs(f"{manifest.step}-{manifest.key}", frame, manifest, list(measures))
+    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest)
 
 
 def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
@@ -116,8 +114,8 @@ def _digest(path: Path) -> str:
 class ShownPairs:
     """One dataset."""
 
-    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest, measures: Sequence[str]) -> None:
-        self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures
+    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest) -> None:
+        self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures_of(manifest)
         # The manifest lists columns by name, the parts have them in the order of the recipe.
         columns = frame.collect_schema()
         self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from askew.publish.card import NOT_BIAS
+from askew.publish.card import NOT_BIAS, group_limit
 from askew.publish.page import numerals as n
 from askew.publish.page.document import Section, folded, listed
 from askew.publish.page.parts import PageParts
@@ -66,8 +66,6 @@ def making_section(
 
 
 LIMITS = (
-    NOT_BIAS,
-    "The published lexicons know two groups. People and documents outside them are not seen by these measures.",
     "A pair is better or worse under this ranker, this collection and these judgements.",
     "The best of many candidates is taken by a measured score, so that score is better than a new run would find it. "
     "Held-out measures and other rankers tell more.",
@@ -75,6 +73,6 @@ LIMITS = (
 )
 
 
-def limits_section() -> Section:
-    """What the numbers do not say."""
-    return Section("limits", "What this does not say", [listed(LIMITS)])
+def limits_section(groups: Sequence[str]) -> Section:
+    """What the numbers do not say; ``groups`` are those that the measures count."""
+    return Section("limits", "What this does not say", [listed([NOT_BIAS, group_limit(groups), *LIMITS])])
