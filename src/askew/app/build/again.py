@@ -1,4 +1,4 @@
-"""Pairs in, variants out, to be asked again of another ranker: the chosen ones, and those of queries that stay hard."""
+"""Pairs in, variants out, to be searched with another ranker: the chosen ones, and those of queries that stay hard."""
 
 from __future__ import annotations
 

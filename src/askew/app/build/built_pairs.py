@@ -100,7 +100,7 @@ class Built:
         return np.array([part_of(normal(text), shares or SHARES, SALT) for text in self.originals])
 
     def texts(self, with_passages: bool = True) -> PairTexts:
-        """What a cross-encoder reads; with the first passages where the store has runs and texts."""
+        """What a cross-encoder reads; with the top-ranked passages where the store has runs and texts."""
         candidates = self.table["text"].to_list()
         if self.found is None or self.index is None or not with_passages:
             return PairTexts(self.originals, candidates, self.query)
@@ -163,7 +163,7 @@ def _built(table: pl.DataFrame, scored: Sequence[str], whole: bool) -> Built:
 
 
 def _found(runs: pl.DataFrame, built: Built) -> tuple[TopDocuments, TopDocuments]:
-    """The first documents of each original and each candidate."""
+    """The top-ranked documents of each original and each candidate."""
     cut = runs.select("variant_id", doc=pl.col("doc").list.head(DEPTH), value=pl.col("score").list.head(DEPTH))
     wanted = (pl.Series("variant_id", built.query_ids), built.table["variant_id"])
     original, candidate = (

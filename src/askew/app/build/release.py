@@ -147,7 +147,7 @@ class _Release:
         return chosen.join(found.select(*keys, known), on=keys, how="left", maintain_order="left")
 
     def pairs_under(self, step: str, chosen: pl.DataFrame) -> pl.DataFrame:
-        """The pairs that were asked of another ranker, with what they gain there."""
+        """The pairs that were searched with another ranker, with what they gain there."""
         if not self.outcomes[step].manifest.parts:
             return chosen.clear()
         measures, directions = self.selector.measures(), self.build.evaluate.directions
@@ -246,7 +246,7 @@ def _outcomes(given: Mapping[str, Any], effectiveness: list[str], bias: list[str
 
 
 def _labels(rule: Callable[..., Any]) -> dict[str, int]:
-    """The label of each outcome, asked of the selection's own rule: 1 is better, 0 the same, -1 worse."""
+    """The label of each outcome, by the selection's own rule: 1 is better, 0 the same, -1 worse."""
     signs = itertools.product((1, 0, -1), (1, 0, -1))
     return {name: _label(rule, pair) for name, pair in zip(OUTCOMES, signs, strict=True)}
 
