@@ -127,7 +127,7 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
         print_rows("measure", shown, columns)
     if any(row["pairs"] for row in rows):
         say("")
-        say("improved, worsened: pairs whose reformulated query scores better, or worse, than the original")
+        say("improved, worsened: pairs that score better or worse than the original")
 
 
 def _percent(row: dict[str, Any]) -> str:
