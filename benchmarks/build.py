@@ -27,6 +27,7 @@ import pyarrow as pa
 from askew.app.build.recipe import prepare, read_recipe, with_settings
 from askew.app.build.resources import TableSource
 from askew.core.lexicon import load_lexicon
+from askew.core.measure import new_column
 from askew.engine.run import run_step
 from askew.engine.store import Store
 from askew.rankers import lucene
@@ -261,7 +262,7 @@ def compare(peer: Published, leans: dict[str, list[float]], pairs: pl.DataFrame,
     known = dict(zip(ids, scores, strict=True))
     values = np.array([known[variant] for variant in pairs["variant_id"]])
     apart = [
-        float(np.nanmax(np.abs(values[:, i] - pairs[f"new_{name}"].to_numpy()))) for i, name in enumerate(MEASURES)
+        float(np.nanmax(np.abs(values[:, i] - pairs[new_column(name)].to_numpy()))) for i, name in enumerate(MEASURES)
     ]
     print(f"on askew's runs the peer chooses the same pair for {same:,} of {every:,} queries")
     print("largest difference of a value: " + ", ".join(f"{n} {v:.1g}" for n, v in zip(MEASURES, apart, strict=True)))

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.app.build.recipe import Recipe, prepare
-from askew.core.measure import UNBOUNDED
+from askew.core.measure import UNBOUNDED, new_column, old_column
 from askew.engine.store import Store
 from askew.statistics.intervals import change_interval
 
@@ -37,7 +37,7 @@ def recipe(data: Path, split: str, methods: list[str]) -> Recipe:
 
 
 def change(pairs: pl.DataFrame, measure: str) -> str:
-    old, new = (pairs[f"{side}_{measure}"].to_numpy() for side in ("old", "new"))
+    old, new = (pairs[column(measure)].to_numpy() for column in (old_column, new_column))
     if measure.startswith("ARaB"):
         old, new = np.abs(old), np.abs(new)
     query = pairs["query_id"].rank("dense").to_numpy().astype(np.int64) - 1
@@ -52,7 +52,7 @@ def with_originals(pairs: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
     others = pairs.filter(~pl.col("query_id").is_in(chosen["query_id"].implode())).unique(
         "query_id", maintain_order=True
     )
-    stay = others.with_columns(pl.col(f"old_{name}").alias(f"new_{name}") for name in MEASURES)
+    stay = others.with_columns(pl.col(old_column(name)).alias(new_column(name)) for name in MEASURES)
     return pl.concat([chosen, stay])
 
 

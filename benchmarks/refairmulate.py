@@ -55,7 +55,7 @@ def show(rows: list[dict[str, object]]) -> None:
     for row in rows:
         name = f"|{row['measure']}|" if row["of"] == "distance from zero" else str(row["measure"])
         change = f"{row['change']:+.1f}% [{row['low']:+.1f}, {row['high']:+.1f}]" if row["change"] is not None else "-"
-        counts = f"n={row['queries']:,}  helped {row['helped']:,} hurt {row['hurt']:,}"
+        counts = f"n={row['queries']:,}  improved {row['improved_pairs']:,} worsened {row['worsened_pairs']:,} pairs"
         print(f"  {name:18} {row['old_mean']:8.4f} -> {row['new_mean']:8.4f}  {change:26} {counts}")
 
 

@@ -6,7 +6,7 @@ from askew.cli.build import show_summary
 def row(subset, pairs, new):
     return {
         "subset": subset, "pairs": pairs, "queries": pairs, "measure": "RR@10", "of": "value", "old_mean": 0.5,
-        "new_mean": new, "change": 10.0, "low": 5.0, "high": 15.0, "helped": 3, "hurt": 0,
+        "new_mean": new, "change": 10.0, "low": 5.0, "high": 15.0, "improved_pairs": 3, "worsened_pairs": 0,
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.lexicon import Lexicon
-from askew.core.measure import Direction, Measure, split_measures
+from askew.core.measure import Direction, Measure, check_columns, column_of, pair_columns, split_measures
 from askew.measures.catalogue import Catalogue, presets
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
@@ -162,3 +162,34 @@ def test_the_order_of_the_groups_is_part_of_what_a_lexicon_is():
     turned = dict(reversed(words.items()))
     assert Lexicon("age", words).hash != Lexicon("age", turned).hash
     assert Lexicon("age", {"young": ("a", "b")}).hash == Lexicon("age", {"young": ("b", "a")}).hash
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("RR@10", "RR_10"), ("ARaB(tf)@10", "ARaB_tf_10"), ("ARaB(tf, sign='abs')@10", "ARaB_tf_sign_abs_10"),
+     ("RR(rel=0.5)", "RR_rel_0_5"), ("LexiconShare", "LexiconShare"), ("α_nDCG@20", "α_nDCG_20"), ("@", "")],
+)  # fmt: skip
+def test_the_column_of_a_measure_has_letters_digits_and_single_underscores(text, column):
+    assert column_of(text) == column
+    assert pair_columns(text) == (f"old_{column}", f"new_{column}", f"gain_{column}")
+
+
+@given(st.text())
+def test_every_column_of_pairs_is_an_identifier(text):
+    assert all(name.isidentifier() for name in pair_columns(text))
+    column = column_of(text)
+    assert "__" not in column and column == column.strip("_") == column_of(column)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [(["RR@10", "AP@10", "RR@10"], "RR@10 is requested twice; leave one of them out"),
+     (["A(x=1)@5", "A(x=-1)@5"], "A(x=1)@5 and A(x=-1)@5 have the same column A_x_1_5; leave one of them out"),
+     # SQL reads names without regard to case.
+     (["RR@10", "rr@10"], "RR@10 and rr@10 have the same column rr_10; leave one of them out")],
+)  # fmt: skip
+def test_measures_that_would_share_a_column_are_refused(texts, said):
+    with pytest.raises(ConfigError) as error:
+        check_columns(texts)
+    assert str(error.value) == f"measures: {said}"
+    check_columns(["RR@10", "RR@100", "AP@10"])

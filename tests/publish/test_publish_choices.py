@@ -71,14 +71,14 @@ def at(table, place, **values):
         pl.when(here).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in values.items()
     )
     return changed.with_columns(
-        (pl.col("new:RR@10") - pl.col("old:RR@10")).alias("gain:RR@10"),
-        (pl.col("old:ARaB(tf)@10").abs() - pl.col("new:ARaB(tf)@10").abs()).alias("gain:ARaB(tf)@10"),
+        (pl.col("new_RR_10") - pl.col("old_RR_10")).alias("gain_RR_10"),
+        (pl.col("old_ARaB_tf_10").abs() - pl.col("new_ARaB_tf_10").abs()).alias("gain_ARaB_tf_10"),
     )
 
 
 BROKEN = {
     "every gold pair has 'refined >= original and refined > 0': broken by 1 of 3": (
-        lambda: (at(boxed_pairs(), 1, **{"new:RR@10": 0.25}), boxed_facts())
+        lambda: (at(boxed_pairs(), 1, **{"new_RR_10": 0.25}), boxed_facts())
     ),
     "every diamond pair has 'refined > original and refined == 1': broken by 1": (
         lambda: (at(boxed_pairs(), 1, diamond=True), boxed_facts())
@@ -93,16 +93,16 @@ BROKEN = {
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
     "no front pair of a query is as good as another in RR@10 and ARaB(tf)@10 and better in one: broken by 1 of 3": (
-        lambda: (at(front_pairs(), 1, **{"new:ARaB(tf)@10": 0.5}), front_facts())
+        lambda: (at(front_pairs(), 1, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
     "no front pair is beaten by its original: broken by 1 of 3": (
-        lambda: (at(front_pairs(), 2, **{"new:ARaB(tf)@10": 0.5}), front_facts())
+        lambda: (at(front_pairs(), 2, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
     "every is_best pair gains -0.25 of RR@10 or more: broken by 1 of 2": (
-        lambda: (at(epsilon_pairs(), 0, **{"new:RR@10": 0.2}), epsilon_facts())
+        lambda: (at(epsilon_pairs(), 0, **{"new_RR_10": 0.2}), epsilon_facts())
     ),
     "every is_best pair gains 0 of ARaB(tf)@10 or more: broken by 1 of 2": (
-        lambda: (at(epsilon_pairs(), 1, **{"new:ARaB(tf)@10": -0.75}), epsilon_facts())
+        lambda: (at(epsilon_pairs(), 1, **{"new_ARaB_tf_10": -0.75}), epsilon_facts())
     ),
     "a query has one is_best pair at most: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
@@ -125,7 +125,7 @@ def test_a_broken_promise_is_refused_by_publish_and_found_by_verify(tmp_path, mo
 
 
 def test_without_the_original_a_front_may_be_worse_than_it(tmp_path):
-    beaten = at(front_pairs(), 2, **{"new:ARaB(tf)@10": 0.5, "outcome": "worse-same"})
+    beaten = at(front_pairs(), 2, **{"new_ARaB_tf_10": 0.5, "outcome": "worse-same"})
     publish(beaten, front_facts(original=False), tmp_path / "out")
     assert verify(tmp_path / "out").ok
 
@@ -221,7 +221,7 @@ def test_labels_by_several_measures_need_them_to_agree(tmp_path, share, label, r
 
 
 def test_a_pair_whose_lean_is_not_known_has_no_outcome(tmp_path):
-    unknown = {"new:ARaB(tf)@10": None, "gain:ARaB(tf)@10": None}
+    unknown = {"new_ARaB_tf_10": None, "gain_ARaB_tf_10": None}
     pairs = front_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
     stated = facts(subsets=["front"], selection=front_facts()["selection"] | {"fronts": {}})
     with pytest.raises(DataError, match="the outcome is that of the gains"):

@@ -106,7 +106,7 @@ def test_texts_with_tabs_quotes_and_line_breaks_read_back_from_the_tsv():
 
 
 def test_a_value_that_was_not_measured_is_null_and_empty_and_not_zero():
-    missing = {"new:LexiconShare@10": None, "gain:LexiconShare@10": None, "effective": True, "fair": True}
+    missing = {"new_LexiconShare_10": None, "gain_LexiconShare_10": None, "effective": True, "fair": True}
     table = frame([{**pair(), **missing}])
     assert entries(table, FACTS, "fair")["4"]["q"]["metrics"]["New_LIWC10"] is None
     fields = group_tsv(table, FACTS, 4).splitlines()[1].split("\t")

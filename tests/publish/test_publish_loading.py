@@ -54,7 +54,7 @@ def test_load_dataset_reads_other_selections_too(tmp_path, offline, kind):
 @pytest.mark.filterwarnings("ignore")
 def test_mlcroissant_validates_the_metadata_of_boxes_and_reads_the_records(tmp_path, caplog):
     mlcroissant = pytest.importorskip("mlcroissant", reason="the package mlcroissant is not installed")
-    more = {"date": "2026-01-31", "citation": "Us (2026)", "url": "https://e.org/x", "creators": ["A"]}
+    more = {"date": "2026-01-31", "citation": "Us (2026)", "homepage": "https://e.org/x", "creators": ["A"]}
     publish(boxed_pairs(), {**boxed_facts(), **more}, tmp_path / "out", repair=repair_tables())
     with caplog.at_level(logging.WARNING):
         found = mlcroissant.Dataset(str(tmp_path / "out" / "croissant.json"))
@@ -67,7 +67,7 @@ def test_mlcroissant_validates_the_metadata_of_boxes_and_reads_the_records(tmp_p
 @pytest.mark.filterwarnings("ignore")
 def test_mlcroissant_validates_the_metadata_and_reads_the_records(tmp_path, caplog):
     mlcroissant = pytest.importorskip("mlcroissant", reason="the package mlcroissant is not installed")
-    more = {"date": "2026-01-31", "citation": "Us (2026)", "url": "https://e.org/x", "creators": ["A"]}
+    more = {"date": "2026-01-31", "citation": "Us (2026)", "homepage": "https://e.org/x", "creators": ["A"]}
     publish(toy_pairs(), facts(**more), tmp_path / "out")
     with caplog.at_level(logging.WARNING):
         found = mlcroissant.Dataset(str(tmp_path / "out" / "croissant.json"))

@@ -192,8 +192,8 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
     ("change", "said"),
     [
         (lambda p: p.drop("method"), "expected the column 'method'"),
-        (lambda p: p.drop("gain:RR@10"), "expected the column 'gain:RR@10'"),
-        (lambda p: p.with_columns(pl.lit(1.0).alias("old:AP@10")), "expected 'AP@10'"),
+        (lambda p: p.drop("gain_RR_10"), "expected the column 'gain_RR_10'"),
+        (lambda p: p.with_columns(pl.lit(1.0).alias("old_AP_10")), "expected the measure of the column 'old_AP_10'"),
         (lambda p: p.with_columns(pl.lit("x").alias("split")), "'split' is set by publish"),
         (lambda p: p.with_columns(pl.lit("1").alias("group")), "column 'group': its type"),
         (lambda p: p.with_columns(pl.lit(5).alias("group")), "expected 1 to 4, found 5"),
@@ -328,12 +328,61 @@ def test_no_time_host_or_path_enters_a_release(tmp_path):
 
 
 def test_dates_and_citations_come_from_the_facts(tmp_path):
-    stated = facts(date="2026-01-31", citation="Us (2026)", url="https://e.org/x", version="2.0.0", creators=["A", "B"])
+    stated = facts(
+        date="2026-01-31", citation="Us (2026)", homepage="https://e.org/x", version="2.0.0", creators=["A", "B"]
+    )
     publish(toy_pairs(), stated, tmp_path / "out")
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert (found["datePublished"], found["citeAs"], found["version"]) == ("2026-01-31", "Us (2026)", "2.0.0")
+    assert found["url"] == "https://e.org/x"
     assert [one["name"] for one in found["creator"]] == ["A", "B"]
     assert "By A, B." in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_card_and_the_metadata_say_whom_to_write_to(tmp_path):
+    publish(toy_pairs(), facts(contact="Data desk\n<desk@e.org>"), tmp_path / "out")
+    found = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    assert found["rai:dataReleaseMaintenancePlan"].endswith(" Contact: Data desk <desk@e.org>")
+    assert "\nContact: Data desk &#60;desk&#64;e&#46;org&#62;\n" in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("stated", "head", "said"),
+    [({"license": "CC-BY-4.0"}, "cc-by-4.0", "This dataset: `CC-BY-4.0`."),
+     ({"license": "see our page"}, "other", "This dataset: see our page."),
+     ({}, "unknown", "No license is stated for this dataset: the license of the queries applies.")],
+)  # fmt: skip
+def test_the_license_is_the_stated_one_or_that_of_the_queries(tmp_path, stated, head, said):
+    given = {name: value for name, value in facts().items() if name != "license"}
+    publish(toy_pairs(), given | stated, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert f"\nlicense: {head}\n" in card
+    assert f"\n{said}\n" in card
+    found = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    assert found["license"] == stated.get("license", said)
+
+
+def test_the_groups_of_the_lexicons_are_named_with_license_and_source(tmp_path):
+    lexicon = {"id": "age@1", "groups": ["old", "young"], "license": "CC0-1.0", "source": "made up"}
+    publish(toy_pairs(), facts(lexicons=[lexicon]), tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "| id | groups | license | source |\n| --- | --- | --- | --- |\n| `age@1` | old, young | `CC0-1.0` |" in card
+    assert "- The measures of lean count these groups&#58; old, young. People and documents outside" in card
+    found = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    assert "age@1 (groups old, young; license CC0-1.0; source made up)" in found["rai:dataAnnotationProtocol"]
+    assert "count these groups: old, young." in found["rai:dataLimitations"][0]
+
+
+@pytest.mark.parametrize("groups", ["old", [1], {"old": 1}])
+def test_groups_of_a_lexicon_that_are_no_list_of_names_are_refused(tmp_path, groups):
+    with pytest.raises(ConfigError, match="facts, lexicons, groups: expected a list of names"):
+        publish(toy_pairs(), facts(lexicons=[{"id": "age@1", "groups": groups}]), tmp_path / "out")
+
+
+def test_measures_with_the_same_column_are_refused(tmp_path):
+    twin = {"A(x=1)@5": {"signature": "A", "direction": "up"}, "A(x=-1)@5": {"signature": "B", "direction": "up"}}
+    with pytest.raises(ConfigError, match=r"measures: .* have the same column A_x_1_5"):
+        publish(toy_pairs(), facts(measures=twin), tmp_path / "out")
 
 
 def test_the_rai_fields_say_what_was_measured(tmp_path):

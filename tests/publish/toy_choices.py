@@ -3,6 +3,7 @@
 import polars as pl
 from toy_release import MEASURES, OUTCOMES, facts, frame, row
 
+from askew.core.measure import pair_columns
 from askew.publish.repair import Tables
 
 BOXES = {
@@ -16,7 +17,7 @@ SIDES = {"effectiveness": ["RR@10"], "bias": ["ARaB(tf)@10"], "outcomes": OUTCOM
 
 def plain(rows, **flags):
     """The pairs without what belongs to groups, with flags of their own."""
-    table = frame(rows).select(*BASE, *(f"{kind}:{name}" for name in MEASURES for kind in ("old", "new", "gain")))
+    table = frame(rows).select(*BASE, *(column for name in MEASURES for column in pair_columns(name)))
     return table.with_columns(pl.Series(name, values, pl.Boolean) for name, values in flags.items())
 
 
@@ -53,11 +54,11 @@ def boxed_facts(**more):
 def aggregated():
     """RePair's table of all candidates: each original first, then its candidates, best first."""
     found = []
-    everyone = sorted([*boxed_rows(), *boxed_rows(OTHERS)], key=lambda one: (one["query_id"], -one["new:RR@10"]))
+    everyone = sorted([*boxed_rows(), *boxed_rows(OTHERS)], key=lambda one: (one["query_id"], -one["new_RR_10"]))
     for one in everyone:
         if (one["query_id"], "-1") not in {(old[0], old[1]) for old in found}:
-            found.append((one["query_id"], "-1", one["original_text"], one["old:RR@10"]))
-        found.append((one["query_id"], f"pred.{one['variant_id'][1]}", one["text"], one["new:RR@10"]))
+            found.append((one["query_id"], "-1", one["original_text"], one["old_RR_10"]))
+        found.append((one["query_id"], f"pred.{one['variant_id'][1]}", one["text"], one["new_RR_10"]))
     return pl.DataFrame(found, schema=["qid", "order", "query", "bm25.RR@10"], orient="row")
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from askew.core.measure import pair_columns
+
 MEASURES = {
     "RR@10": {"signature": "RR(judged_only=False)@10", "direction": "up"},
     "ARaB(tf)@10": {"signature": "ARaB(kind='tf',lexicon='gender@1',sign='signed')@10", "direction": "zero"},
@@ -34,14 +36,14 @@ def facts(**more):
             "groups": {"effectiveness": {"RR@10": 1.0}, "bias": {"ARaB(tf)@10": 0.0}},
             "weights": {"RR@10": 1.0, "ARaB(tf)@10": 1.0},
         },
-        "lexicons": [{"id": "gender@1", "licence": "CC0-1.0"}],
-        "sources": [{"name": "toy queries", "licence": "CC0-1.0", "note": "made up"}],
+        "lexicons": [{"id": "gender@1", "license": "CC0-1.0"}],
+        "sources": [{"name": "toy queries", "license": "CC0-1.0", "note": "made up"}],
         "recipe": '[plan]\nname = "toy"\n',
         "seeds": {"draw": 7},
         "counts": {"queries": 40},
         "dropped": {"same as the original": 3},
         "versions": {"askew": "0.1.0"},
-        "licence": "cc-by-4.0",
+        "license": "cc-by-4.0",
         "language": "en",
     }
     return {**stated, **more}
@@ -63,14 +65,14 @@ def row(query, variant, old, new, *, original="", text=""):
         "optimal": False, "effective": False, "fair": False, "negative": gains[0] < 0, "doc_id": None,
     }  # fmt: skip
     for name, before, after, gain in zip(MEASURES, old, new, gains, strict=True):
-        made |= {f"old:{name}": before, f"new:{name}": after, f"gain:{name}": gain}
+        made |= dict(zip(pair_columns(name), (before, after, gain), strict=True))
     return made
 
 
 def choose(rows):
     """Set the flags: Optimal is a perfect accepted variant, Effective the best accepted one that is not perfect."""
     accepted = [r for r in rows if r["label"] in ACCEPTED[str(r["group"])] and not r["negative"]]
-    perfect = [r for r in accepted if r["new:RR@10"] == 1 and r["new:ARaB(tf)@10"] == 0]
+    perfect = [r for r in accepted if r["new_RR_10"] == 1 and r["new_ARaB_tf_10"] == 0]
     others = [r for r in accepted if r not in perfect]
     for found, flag in ((perfect[:1], "optimal"), (sorted(others, key=lambda r: -r["score"])[:1], "effective")):
         for one in found:
@@ -89,7 +91,7 @@ def toy_pairs(queries=40, variants=5, seed=7):
 
 
 def frame(rows):
-    floats = {f"{kind}:{name}": pl.Float64 for name in MEASURES for kind in ("old", "new", "gain")}
+    floats = {column: pl.Float64 for name in MEASURES for column in pair_columns(name)}
     return pl.DataFrame(rows, schema_overrides={"doc_id": pl.String, "score": pl.Float64, **floats})
 
 

@@ -7,7 +7,7 @@ import pytest
 from askew.app.build.again import ChosenPairs, Hard
 from askew.app.build.recipe import prepare, read_recipe, with_settings
 from askew.core.errors import AskewError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, column_of
 from askew.engine.store import Store
 
 
@@ -16,13 +16,13 @@ def pairs(rows):
     return pl.DataFrame(
         [
             {"query_id": q, "variant_id": f"{q}:m.{n}", "text": f"{q} text {n}", "original_text": f"{q} text",
-             "method": "m", "gain_RR@10": gain, "fair": fair, "negative": False}
+             "method": "m", "gain_RR_10": gain, "fair": fair, "negative": False}
             for q, n, gain, fair in rows
         ],
-        schema_overrides={"gain_RR@10": pl.Float64},
+        schema_overrides={"gain_RR_10": pl.Float64},
     ).to_arrow().cast(pa.schema([
         *((name, pa.string()) for name in ("query_id", "variant_id", "text", "original_text", "method")),
-        ("gain_RR@10", pa.float64()), ("fair", pa.bool_()), ("negative", pa.bool_()),
+        ("gain_RR_10", pa.float64()), ("fair", pa.bool_()), ("negative", pa.bool_()),
     ]))  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_chosen_pairs_are_scored_under_every_other_ranker(asked_again):
     assert chosen.height > 0
     assert set(chosen["variant_id"]) == set(other.filter(pl.col("method") != "original")["variant_id"])
     assert set(chosen["query_id"]) == set(other.filter(pl.col("method") == "original")["variant_id"])
-    assert set(build.evaluate.directions) <= set(other.columns)
+    assert set(map(column_of, build.evaluate.directions)) <= set(other.columns)
     every = read(store, outcomes, "cross-tuned")
     assert every.filter(pl.col("method") != "original").height == outcomes["pairs"].manifest.rows_out
 
@@ -96,14 +96,14 @@ def test_the_same_ranker_gives_the_same_scores_again(asked_again, tmp_path):
     build = prepare(with_settings(recipe, {"reformulate.0": {"count": 3}}), store)
     again = read(store, build.plan.run(store), "cross-same")
     first = read(store, outcomes, "scores").filter(pl.col("variant_id").is_in(again["variant_id"].implode()))
-    measures = list(build.evaluate.directions)
+    measures = list(map(column_of, build.evaluate.directions))
     assert again.sort("variant_id").select(measures).equals(first.sort("variant_id").select(measures), null_equal=True)
 
 
 def test_hard_queries_are_those_without_a_better_candidate(asked_again):
     _, store, outcomes = asked_again
-    table = read(store, outcomes, "pairs").group_by("query_id").agg(pl.col("gain_AP@10").max())
-    hard = set(table.filter(pl.col("gain_AP@10") <= 0)["query_id"])
+    table = read(store, outcomes, "pairs").group_by("query_id").agg(pl.col("gain_AP_10").max())
+    hard = set(table.filter(pl.col("gain_AP_10") <= 0)["query_id"])
     assert set(read(store, outcomes, "hard-qld")["query_id"]) == hard
     assert hard
 

@@ -10,6 +10,7 @@ import pytest
 from askew.app.build.recipe import Recipe, prepare, read_recipe, with_settings
 from askew.app.build.release import recipe_text, release
 from askew.app.build.resources import TableSource
+from askew.core.measure import column_of, gain_column
 from askew.engine.store import Store
 
 
@@ -42,8 +43,8 @@ def test_a_dataset_is_published_and_everything_it_promises_is_checked(askew_cli,
     assert rows.height == sum(facts["splits"].values())
     effective = rows.filter(pl.col("effective"))
     assert effective.height == facts["subsets"]["effective"] > 0
-    assert (effective["gain:RR@10"] >= 0).all()
-    assert (effective["gain:ARaB(tf)@10"] >= 0).all()
+    assert (effective["gain_RR_10"] >= 0).all()
+    assert (effective["gain_ARaB_tf_10"] >= 0).all()
     assert verified(askew_cli) == []
 
 
@@ -70,7 +71,7 @@ BOXES = "gold; platinum; diamond; far: refined - original >= 0.2"
 
 def test_boxes_are_published_as_repair_publishes_them(askew_cli, store, tmp_path):
     facts = json.loads(published(askew_cli, store, "--json", "--set", f"select.boxes={BOXES}", recipe="repair").out)
-    rows, old, new = rows_of(tmp_path / "ds"), pl.col("old:AP@100"), pl.col("new:AP@100")
+    rows, old, new = rows_of(tmp_path / "ds"), pl.col("old_AP_100"), pl.col("new_AP_100")
     assert facts["subsets"] == {name: int(rows[name].sum()) for name in ("gold", "platinum", "diamond", "far")}
     assert rows.filter(~((new >= old) & (new > 0)), "gold").height == 0
     assert rows.filter(~(new > old), "platinum").height == 0
@@ -140,11 +141,11 @@ MEASURES = ("RR@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShar
 def robust_by_hand(fair, others):
     found = {}
     for row in fair.iter_rows(named=True):
-        gains = [[row[f"gain:{name}"] for name in MEASURES]]
+        gains = [[row[gain_column(name)] for name in MEASURES]]
         for scores in others:
             old, new = scores[row["query_id"]], scores[row["variant_id"]]
-            lean = [abs(old[name]) - abs(new[name]) for name in MEASURES[1:]]
-            gains.append([new["RR@10"] - old["RR@10"], *lean])
+            lean = [abs(old[column_of(name)]) - abs(new[column_of(name)]) for name in MEASURES[1:]]
+            gains.append([new["RR_10"] - old["RR_10"], *lean])
         worse = [any(gain < 0 for gain in one) for one in gains]
         better = [any(gain > 0 for gain in one) and not bad for one, bad in zip(gains, worse, strict=True)]
         found[row["variant_id"]] = not any(worse) and any(better)

@@ -246,7 +246,7 @@ def test_what_only_names_the_outcome_is_not_said_to_choose(folder, store):
     pairs = pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest)))
     choice = choice_of(stage.selector, build, pairs)
     assert choice.part == {"RR@10": DECIDES, "AP@10": TWIN, "ARaB(tf)@10": NAMES, "NFaiRR@10": HELD_OUT}
-    apart = choice_of(stage.selector, build, pairs.with_columns(pl.col("new_AP@10") / 2))
+    apart = choice_of(stage.selector, build, pairs.with_columns(pl.col("new_AP_10") / 2))
     assert apart.part["AP@10"] == HELD_OUT
 
 

@@ -230,7 +230,7 @@ def test_an_internal_error_shows_no_key_also_with_a_traceback(askew_cli, monkeyp
     def broken(*_):
         raise RuntimeError(f"GET s3://{KEY}:{SECRET}@bucket/x: {SECRET}")
 
-    monkeypatch.setattr("askew.app.build.recipe.read_recipe", broken)
+    monkeypatch.setattr("askew.app.build.facade.read_recipe", broken)
     for debug in ("", "1"):
         monkeypatch.setenv("ASKEW_DEBUG", debug)
         done = said_by(askew_cli(["run", "demo", "--store", STORE]))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 from hypothesis import strategies as st
 
-from askew.core.measure import Direction
+from askew.core.measure import Direction, column_of
 
 EFFECTIVENESS = ["RR@10", "AP@10"]
 BIAS = ["LexiconShare@10", "ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10"]
@@ -20,12 +20,12 @@ def scored(queries: dict[str, Sequence[Sequence[float]]], measures: Sequence[str
     rows = [
         {
             "query_id": query, "variant_id": f"{query}-{i}", "text": f"{query} asked as {i}",
-            "method": "original" if i == 0 else "toy", **dict(zip(measures, scores, strict=True)),
+            "method": "original" if i == 0 else "toy", **dict(zip(map(column_of, measures), scores, strict=True)),
         }
         for query, variants in queries.items()
         for i, scores in enumerate(variants)
     ]  # fmt: skip
-    floats = dict.fromkeys(measures, pl.Float64)
+    floats = dict.fromkeys(map(column_of, measures), pl.Float64)
     return pl.DataFrame(
         rows, schema={**dict.fromkeys(["query_id", "variant_id", "text", "method"], pl.String), **floats}
     )

@@ -85,7 +85,7 @@ def test_a_missing_score_is_counted_or_zero_as_published():
     table = one(a=[math.nan, 0.5], b=[0.5, math.nan])
     pairs = Boxes().select_counted(table, RR)
     assert pairs.dropped == {"no score": 1, NO_EFFECTIVENESS: 1}
-    assert boxes(table, missing="zero").select("old_RR@10", "new_RR@10", "gold").rows() == [
+    assert boxes(table, missing="zero").select("old_RR_10", "new_RR_10", "gold").rows() == [
         (0, 0.5, True),
         (0.5, 0, False),
     ]

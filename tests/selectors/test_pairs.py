@@ -12,7 +12,7 @@ from selection_toys import DIRECTIONS, MEASURES, TWO, scored, tables
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction
 from askew.selectors.pairs import NO_EFFECTIVENESS, best_rows, make_pairs
-from askew.selectors.settings import find_columns, measure_texts
+from askew.selectors.settings import find_measures, measure_texts
 
 NAMES = list(TWO)
 
@@ -26,23 +26,23 @@ def test_a_pair_has_old_new_and_gain_of_each_measure():
     pairs = make_pairs(two([(0.5, -2.0), (1.0, 0.5)]), TWO)
     row = pairs.table.row(0, named=True)
     assert (row["query_id"], row["variant_id"], row["original_text"]) == ("q", "q-1", "q asked as 0")
-    assert (row["old_RR@10"], row["new_RR@10"], row["gain_RR@10"]) == (0.5, 1.0, 0.5)
+    assert (row["old_RR_10"], row["new_RR_10"], row["gain_RR_10"]) == (0.5, 1.0, 0.5)
     # Nearer to zero is better: from 2 to the one side to 0.5 to the other is a gain of 1.5.
-    assert (row["old_ARaB(tf)@10"], row["new_ARaB(tf)@10"], row["gain_ARaB(tf)@10"]) == (-2.0, 0.5, 1.5)
+    assert (row["old_ARaB_tf_10"], row["new_ARaB_tf_10"], row["gain_ARaB_tf_10"]) == (-2.0, 0.5, 1.5)
     assert row["outcome"] == "better-less"
 
 
 def test_the_direction_tells_what_is_a_gain():
     table = two([(0.5, -2.0), (1.0, 0.5)])
     down = make_pairs(table, {**TWO, "ARaB(tf)@10": Direction.DOWN}).table
-    assert down["gain_ARaB(tf)@10"].to_list() == [-2.5]
+    assert down["gain_ARaB_tf_10"].to_list() == [-2.5]
     assert down["outcome"].to_list() == ["better-more"]
 
 
 def test_the_original_may_stand_anywhere_and_queries_may_be_mixed():
     table = scored({"a": [(0.1, 0.0), (0.2, 0.0)], "b": [(0.3, 0.0), (0.4, 0.0)]}, NAMES)
     pairs = make_pairs(table[[1, 3, 2, 0]], TWO)
-    assert pairs.table.select("query_id", "old_RR@10", "new_RR@10").rows() == [("a", 0.1, 0.2), ("b", 0.3, 0.4)]
+    assert pairs.table.select("query_id", "old_RR_10", "new_RR_10").rows() == [("a", 0.1, 0.2), ("b", 0.3, 0.4)]
     assert (pairs.queries, len(set(pairs.query.tolist()))) == (2, 2)
 
 
@@ -91,7 +91,7 @@ def test_a_measure_that_is_only_reported_may_be_missing():
     table = scored({"q": [(0.5, 1.0, 3.0), (1.0, 0.0, math.nan)]}, [*NAMES, "LexiconShare@10"])
     pairs = make_pairs(table, {**TWO, "LexiconShare@10": Direction.DOWN})
     assert len(pairs.table) == 1
-    assert math.isnan(pairs.table["gain_LexiconShare@10"][0])
+    assert math.isnan(pairs.table["gain_LexiconShare_10"][0])
 
 
 def test_what_else_is_known_of_a_variant_travels_with_it():
@@ -117,14 +117,14 @@ def test_wrong_tables_are_refused():
     good = two([(0.5, 1.0), (1.0, 0.0)])
     with pytest.raises(DataError, match="column 'method'"):
         make_pairs(good.drop("method"), TWO)
-    with pytest.raises(DataError, match=r"numbers for the measure 'RR@10', found nothing"):
-        make_pairs(good.drop("RR@10"), TWO)
-    with pytest.raises(DataError, match=r"numbers for the measure 'RR@10', found String"):
-        make_pairs(good.with_columns(pl.col("RR@10").cast(pl.String)), TWO)
+    with pytest.raises(DataError, match=r"column 'RR_10' of numbers for the measure RR@10, found nothing"):
+        make_pairs(good.drop("RR_10"), TWO)
+    with pytest.raises(DataError, match=r"column 'RR_10' of numbers for the measure RR@10, found String"):
+        make_pairs(good.with_columns(pl.col("RR_10").cast(pl.String)), TWO)
     with pytest.raises(DataError, match="text in every row, found none in row 1"):
         make_pairs(good.with_columns(text=pl.Series(["a", None])), TWO)
     with pytest.raises(DataError, match=r"query 'q': expected a finite score of RR@10, found inf"):
-        make_pairs(good.with_columns(pl.Series("RR@10", [0.5, math.inf])), TWO)
+        make_pairs(good.with_columns(pl.Series("RR_10", [0.5, math.inf])), TWO)
     with pytest.raises(DataError, match="column 'outcome' already"):
         make_pairs(good.with_columns(outcome=pl.lit("x")), TWO)
     with pytest.raises(ConfigError, match="which way"):
@@ -136,7 +136,7 @@ def test_wrong_tables_are_refused():
 def test_an_empty_table_gives_no_pairs():
     pairs = make_pairs(scored({}), DIRECTIONS)
     assert (len(pairs.table), pairs.queries, len(pairs.query)) == (0, 0, 0)
-    assert {"old_RR@10", "gain_AP@10", "outcome"} <= set(pairs.table.columns)
+    assert {"old_RR_10", "gain_AP_10", "outcome"} <= set(pairs.table.columns)
 
 
 messy = tables([[0.0, 0.5, 1.0, math.nan], [0.0, -1.0, 1.0, math.nan]], NAMES)
@@ -175,9 +175,9 @@ def test_the_best_row_is_the_first_of_the_highest(rows):
 
 
 def test_a_column_is_found_by_its_text_or_its_measure():
-    assert find_columns(["ARaB( 'tf' )@10", "RR@10"], DIRECTIONS, "x") == ("ARaB(tf)@10", "RR@10")
+    assert find_measures(["ARaB( 'tf' )@10", "RR@10"], DIRECTIONS, "x") == ("ARaB(tf)@10", "RR@10")
     with pytest.raises(UnknownName, match=r"unknown measure 'RR@100'.*did you mean 'RR@10'"):
-        find_columns(["RR@100"], DIRECTIONS, "effectiveness")
+        find_measures(["RR@100"], DIRECTIONS, "effectiveness")
     with pytest.raises(ConfigError, match="each measure once"):
         measure_texts("ARaB(tf)@10 ARaB('tf')@10", "bias")
     assert measure_texts(" ".join(MEASURES), "x") == tuple(MEASURES)

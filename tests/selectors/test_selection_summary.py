@@ -36,7 +36,7 @@ def test_means_and_their_change_by_hand():
     assert (found["pairs"], found["queries"]) == (4, 3)
     # Old: 0.5, 0.5, 0.25, 0.75; new: 1, 0.25, 0.25, 0.5.
     assert (found["old_mean"], found["new_mean"], found["change"]) == (0.5, 0.5, 0.0)
-    assert (found["helped"], found["same"], found["hurt"]) == (1, 1, 2)
+    assert (found["improved_pairs"], found["unchanged_pairs"], found["worsened_pairs"]) == (1, 1, 2)
     assert found["low"] is None or found["low"] <= 0
     assert found["of"] == "score"
 
@@ -45,7 +45,7 @@ def test_a_signed_measure_is_summed_up_by_its_distance_from_zero():
     found = row(summarise(selected(), TWO, ["every"]), "every", "ARaB(tf)@10")
     # Old: 2, 2, 1, 0; new: 1, 3, 0.5, 0.
     assert (found["old_mean"], found["new_mean"], found["change"]) == (1.25, 1.125, pytest.approx(-10))
-    assert (found["helped"], found["same"], found["hurt"]) == (2, 1, 1)
+    assert (found["improved_pairs"], found["unchanged_pairs"], found["worsened_pairs"]) == (2, 1, 1)
     assert found["of"] == "distance from zero"
 
 
@@ -74,12 +74,12 @@ def test_pairs_without_a_score_are_not_in_the_means():
     directions = {**TWO, "LexiconShare@10": Direction.DOWN}
     table = make_pairs(scored(rows, [*NAMES, "LexiconShare@10"]), directions).table.with_columns(every=pl.lit(True))
     found = row(summarise(table, directions, ["every"]), "every", "LexiconShare@10")
-    assert (found["pairs"], found["queries"], found["change"], found["helped"]) == (1, 1, -50.0, 1)
+    assert (found["pairs"], found["queries"], found["change"], found["improved_pairs"]) == (1, 1, -50.0, 1)
 
 
 def test_the_tolerance_decides_who_is_helped():
     found = row(summarise(selected(), TWO, ["every"], tolerance=0.3), "every", "RR@10")
-    assert (found["helped"], found["same"], found["hurt"]) == (1, 3, 0)
+    assert (found["improved_pairs"], found["unchanged_pairs"], found["worsened_pairs"]) == (1, 3, 0)
 
 
 def test_wrong_requests_are_refused():

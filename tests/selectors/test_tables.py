@@ -58,11 +58,11 @@ def test_against_effectiveness_alone_by_hand():
     rows = against_effectiveness(pairs(), "chosen", RR, TWO)
     # The best by RR is a-2 and b-1; chosen are a-1, and both of b with their mean.
     assert rows["query_id"].to_list() == ["a", "b"]
-    assert rows[f"other_{RR}"].to_list() == [1.0, 1.0]
-    assert rows[f"other_{TF}"].to_list() == [3.0, 0.5]
-    assert rows[f"chosen_{RR}"].to_list() == [0.5, 0.75]
-    assert rows[f"chosen_{TF}"].to_list() == [1.0, 0.25]
-    assert rows[f"old_{TF}"].to_list() == [2.0, 1.0]
+    assert rows["other_RR_10"].to_list() == [1.0, 1.0]
+    assert rows["other_ARaB_tf_10"].to_list() == [3.0, 0.5]
+    assert rows["chosen_RR_10"].to_list() == [0.5, 0.75]
+    assert rows["chosen_ARaB_tf_10"].to_list() == [1.0, 0.25]
+    assert rows["old_ARaB_tf_10"].to_list() == [2.0, 1.0]
     assert rows["agree"].to_list() == [False, True]
     lean = against_table(rows, TWO).row(1, named=True)
     assert (lean["queries"], lean["old_mean"], lean["other_mean"], lean["chosen_mean"]) == (2, 1.5, 1.75, 0.625)
@@ -73,7 +73,7 @@ def test_against_effectiveness_alone_by_hand():
 
 def test_ties_of_effectiveness_go_to_the_first_candidate():
     rows = against_effectiveness(pairs(chosen=[False] * 4 + [False, True]), "chosen", RR, TWO)
-    assert (rows["query_id"].to_list(), rows[f"other_{TF}"].to_list()) == (["c"], [0.5])
+    assert (rows["query_id"].to_list(), rows["other_ARaB_tf_10"].to_list()) == (["c"], [0.5])
 
 
 def test_nothing_chosen_gives_no_means():
@@ -85,7 +85,7 @@ def test_nothing_chosen_gives_no_means():
 def under_another():
     """Another ranker has the original and one variant of a, only a variant of b, and all of c."""
     table = scored(ROWS, NAMES).filter(pl.col("variant_id").is_in(["a-0", "a-1", "b-1", "b-2", "c-0", "c-1", "c-2"]))
-    return table.with_columns(pl.when(method="toy").then(pl.col(RR) / 2).otherwise(pl.col(RR)).alias(RR))
+    return table.with_columns(pl.when(method="toy").then(pl.col("RR_10") / 2).otherwise("RR_10").alias("RR_10"))
 
 
 def test_pairs_under_another_ranker_by_hand():
@@ -94,7 +94,7 @@ def test_pairs_under_another_ranker_by_hand():
     assert (rr["ranker"], rr["subset"], rr["chosen"], rr["no_original"], rr["no_variant"]) == (
         "other", "chosen", 6, 2, 1)  # fmt: skip
     # a-1: 0.5 -> 0.25, c-1 and c-2: 1 -> 0.25.
-    assert (rr["pairs"], rr["old_mean"], rr["new_mean"], rr["hurt"]) == (3, pytest.approx(2.5 / 3), 0.25, 3)
+    assert (rr["pairs"], rr["old_mean"], rr["new_mean"], rr["worsened_pairs"]) == (3, pytest.approx(2.5 / 3), 0.25, 3)
 
 
 def test_under_its_own_ranker_the_table_is_that_of_the_summary():
@@ -121,11 +121,11 @@ def test_queries_gain_stay_and_lose_by_hand():
     # Means of RR gains: a (0, 0.5), b (0.75, 0.25), c (-0.5, -0.5).
     assert query_gains(table, "chosen", RR).tolist() == [0.25, 0.5, -0.5]
     row = gain_shares(table, "chosen", NAMES).row(0, named=True)
-    assert (row["queries"], row["helped"], row["same"], row["hurt"]) == (3, 2, 0, 1)
-    assert row["helped_share"] == pytest.approx(2 / 3)
-    assert (row["helped_low"], row["helped_high"]) == wilson(2, 3)
+    assert (row["queries"], row["improved_queries"], row["unchanged_queries"], row["worsened_queries"]) == (3, 2, 0, 1)
+    assert row["improved_queries_share"] == pytest.approx(2 / 3)
+    assert (row["improved_queries_low"], row["improved_queries_high"]) == wilson(2, 3)
     within = gain_shares(table, "chosen", [RR], tolerance=0.3).row(0, named=True)
-    assert (within["helped"], within["same"], within["hurt"]) == (1, 1, 1)
+    assert (within["improved_queries"], within["unchanged_queries"], within["worsened_queries"]) == (1, 1, 1)
 
 
 def test_a_query_without_a_score_is_in_no_share():

@@ -21,6 +21,7 @@ from askew.app.train.selector import (
 )
 from askew.cli.main import run as askew
 from askew.core.errors import ConfigError, DataError, StoreError
+from askew.core.measure import pair_columns
 from askew.trainers.common import Schedule
 from askew.trainers.selector import NEGATIVE, NEITHER, ORIGINAL, POSITIVE, SelectorSettings, pair_tokens
 
@@ -65,11 +66,11 @@ def model(store, tiny):
     return train_selector(store, out, job_for(tiny), "cpu", "askew train selector STORE")
 
 
-def toy(**columns):
+def toy(scored=(), **columns):
     """Two queries with two candidates each."""
     texts = {"query_id": ["a", "a", "b", "b"], "variant_id": ["a:1", "a:2", "b:1", "b:2"], "text": ["x", "y", "z", "u"]}
     table = pl.DataFrame({**texts, "original_text": ["one", "one", "two", "two"], **columns})
-    return Built(table, np.array([0, 0, 1, 1]), ["a", "b"], ["one", "two"], whole=True)
+    return Built(table, np.array([0, 0, 1, 1]), ["a", "b"], ["one", "two"], whole=True, scored=scored)
 
 
 def test_the_store_of_a_build_has_every_candidate_with_what_it_finds(built):
@@ -99,7 +100,7 @@ def test_a_published_dataset_keeps_its_own_split(dataset):
 
 def test_labels_are_those_of_the_selection_or_of_effectiveness():
     found = toy(
-        fair=[True, False, False, True], negative=[False, True, False, True], **{"gain_RR@10": [0.5, 0, -1, 0.0]}
+        fair=[True, False, False, True], negative=[False, True, False, True], **{"gain_RR_10": [0.5, 0, -1, 0.0]}
     )
     assert labels_for(found, "refairmulate").tolist() == [POSITIVE, NEGATIVE, NEITHER, POSITIVE]
     assert labels_for(found, "effectiveness").tolist() == [POSITIVE, NEITHER, NEGATIVE, NEITHER]
@@ -120,17 +121,17 @@ def test_a_folder_that_is_neither_store_nor_dataset_is_told(tmp_path):
     with pytest.raises(DataError, match="askew run"):
         read_built(tmp_path)
     (tmp_path / "askew.json").write_text("{}")
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match=r"expected the facts of a release in format 2, found None; write it again"):
         read_built(tmp_path)
 
 
 def test_what_choices_do_is_measured_query_by_query():
     columns = {
-        "old_RR@10": [0.5, 0.5, 1.0, 1.0], "new_RR@10": [1.0, 0.0, 0.5, 1.0], "old_ARaB(tf)@10": [-0.4, -0.4, 0.2, 0.2],
-        "new_ARaB(tf)@10": [0.1, 0.0, 0.0, -0.3], "gain_RR@10": [0.5, -0.5, -0.5, 0.0],
-        "gain_ARaB(tf)@10": [0.3, 0.4, 0.2, -0.1],
+        "old_RR_10": [0.5, 0.5, 1.0, 1.0], "new_RR_10": [1.0, 0.0, 0.5, 1.0], "old_ARaB_tf_10": [-0.4, -0.4, 0.2, 0.2],
+        "new_ARaB_tf_10": [0.1, 0.0, 0.0, -0.3], "gain_RR_10": [0.5, -0.5, -0.5, 0.0],
+        "gain_ARaB_tf_10": [0.3, 0.4, 0.2, -0.1],
     }  # fmt: skip
-    found = toy(**columns)
+    found = toy((EFFECTIVENESS, LEAN), **columns)
     part = QuerySubset.of(found, np.array(["test", "test"]), "test")
     done = effects(found, part, np.array([0, 2]), 0.01)
     assert (done["RR@10"].old, done["RR@10"].new, done["RR@10"].improved, done["RR@10"].worsened) == (0.75, 0.75, 1, 1)
@@ -158,7 +159,7 @@ def test_no_judgement_is_read_where_a_candidate_is_chosen(built):
     held = np.flatnonzero(parts[built.query] != "train")
     test = QuerySubset.of(built, parts, "test")
     of_test = pl.Series(parts[built.query] == "test")
-    names = [f"{side}_{EFFECTIVENESS}" for side in ("old", "new", "gain")]
+    names = pair_columns(EFFECTIVENESS)
     spoiled = built.table.with_columns(
         pl.when(of_test).then(-pl.col(name) - 7.0).otherwise(pl.col(name)).alias(name) for name in names
     )

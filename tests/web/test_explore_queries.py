@@ -13,6 +13,7 @@ from askew.app.explore.opening import NO_INDEX, Sources, open_sources
 from askew.app.explore.warrant import WarrantRules
 from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError, DataError
+from askew.core.measure import gain_column, new_column
 from askew.corpora.demo import demo_files
 
 
@@ -38,8 +39,8 @@ def test_candidates_and_their_scores_are_those_of_a_build(explorer, store):
     assert [one.text for one in found.candidates] == pairs["text"].to_list()
     assert [one.variant_id for one in found.candidates] == pairs["variant_id"].to_list()
     for name in ("RR@10", "AP@10", "ARaB(tf)@10", "NFaiRR@10", "LexiconShare@10"):
-        assert [one.values[name] for one in found.candidates] == pytest.approx(pairs[f"new_{name}"].to_list())
-        assert [one.gains[name] for one in found.candidates] == pytest.approx(pairs[f"gain_{name}"].to_list())
+        assert [one.values[name] for one in found.candidates] == pytest.approx(pairs[new_column(name)].to_list())
+        assert [one.gains[name] for one in found.candidates] == pytest.approx(pairs[gain_column(name)].to_list())
 
 
 def test_a_judged_query_is_found_by_its_words_whatever_blanks_and_capitals(explorer):

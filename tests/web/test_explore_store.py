@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -51,7 +52,7 @@ def test_all_pages_together_are_all_pairs(table, rows):
         (Wanted(method="reduce", label="4"), (pl.col("method") == "reduce") & (pl.col("label") == 4)),
         (
             Wanted(group="4", measure="ARaB(tf)@10", least=0.1),
-            (pl.col("group") == 4) & (pl.col("gain_ARaB(tf)@10") >= 0.1),
+            (pl.col("group") == 4) & (pl.col("gain_ARaB_tf_10") >= 0.1),
         ),
         (Wanted(text="%_[("), pl.lit(False)),
     ],
@@ -99,6 +100,17 @@ def test_a_damaged_part_is_an_error(store, tmp_path):
     part = folder / manifest.parts[0].file
     part.write_bytes(part.read_bytes()[:-1] + b"?")
     with pytest.raises(StoreError, match="damaged"):
+        open_pairs(Store(tmp_path))
+
+
+def test_pairs_of_an_earlier_version_are_not_shown_for_their_columns_have_other_names(store, tmp_path):
+    manifest = datasets(store)[0]
+    key = key_of(manifest.stage, 1, manifest.settings, manifest.input_key)
+    folder = tmp_path / f"{manifest.step}-{key}"
+    shutil.copytree(store.folder(manifest.step, manifest.key), folder)
+    (folder / "manifest.json").write_text(replace(manifest, version=1, key=key).to_json())
+    assert len(Store(tmp_path).steps()) == 1
+    with pytest.raises(DataError, match="there are no pairs in this store"):
         open_pairs(Store(tmp_path))
 
 

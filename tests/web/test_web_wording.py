@@ -33,7 +33,7 @@ def test_a_pair_that_leans_less_by_the_first_measure_is_never_only_said_to_lean_
     table = open_pairs(store)
     assert table.sides == ("RR@10", "ARaB(tf)@10")
     found = table.selection(Wanted(outcome="same-more")).collect()
-    mixed = found.filter(pl.col("gain_ARaB(tf)@10") > 0).height
+    mixed = found.filter(pl.col("gain_ARaB_tf_10") > 0).height
     assert 0 < mixed < found.height <= 400
     asked = [{"outcome": "same-more", "size": 200, "page": page} for page in (1, 2)]
     text = "".join(client.get("/pairs", params=one).text for one in asked)

@@ -120,11 +120,14 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
             ("old", [f"{row['old_mean']:.4f}" for row in chosen]),
             ("new", [f"{row['new_mean']:.4f}" for row in chosen]),
             ("change [95%]", [_percent(row) for row in chosen]),
-            ("helped", [f"{row['helped']:,}" for row in chosen]),
-            ("hurt", [f"{row['hurt']:,}" for row in chosen]),
+            ("improved", [f"{row['improved_pairs']:,}" for row in chosen]),
+            ("worsened", [f"{row['worsened_pairs']:,}" for row in chosen]),
         ]
         shown = [f"|{row['measure']}|" if row["of"] == "distance from zero" else row["measure"] for row in chosen]
         print_rows("measure", shown, columns)
+    if any(row["pairs"] for row in rows):
+        say("")
+        say("improved, worsened: pairs that score better or worse than the original")
 
 
 def _percent(row: dict[str, Any]) -> str:

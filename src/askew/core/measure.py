@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -117,6 +117,46 @@ def split_measures(text: str) -> list[str]:
         what = f"the quote {quote}" if quote else "a bracket"
         raise ConfigError(f"measure {text[start:].strip()!r}: {what} is not closed")
     return [part for part in parts if part]
+
+
+def column_of(text: str) -> str:
+    """The name of a measure's column in every table, an identifier in SQL and Python: ``RR@10`` is ``RR_10``.
+
+    Texts cannot be read back from it: a table comes with facts that have them.
+    """
+    kept = "".join(char if f"x{char}".isidentifier() else "_" for char in text)
+    return "_".join(part for part in kept.split("_") if part)
+
+
+def old_column(text: str) -> str:
+    """The column of what the original query scores: ``old_RR_10``."""
+    return f"old_{column_of(text)}"
+
+
+def new_column(text: str) -> str:
+    """The column of what the reformulated query scores: ``new_RR_10``."""
+    return f"new_{column_of(text)}"
+
+
+def gain_column(text: str) -> str:
+    """The column of how much better the reformulated query is: ``gain_RR_10``."""
+    return f"gain_{column_of(text)}"
+
+
+def pair_columns(text: str) -> tuple[str, str, str]:
+    """The three columns of a measure in a table of pairs: old, new and gain."""
+    return old_column(text), new_column(text), gain_column(text)
+
+
+def check_columns(texts: Iterable[str]) -> None:
+    """Refuse measures that would share a column, as SQL reads names: upper and lower case are the same."""
+    known: dict[str, str] = {}
+    for text in texts:
+        column = column_of(text)
+        if (first := known.get(column.casefold())) is not None:
+            same = "is requested twice" if first == text else f"and {text} have the same column {column}"
+            raise ConfigError(f"measures: {first} {same}; leave one of them out")
+        known[column.casefold()] = text
 
 
 def _short(value: Value) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -18,7 +18,7 @@ from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.pairs import about_columns
 from askew.publish.splits import echoes
 
-_LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _EXAMPLES = 5
 # What a file holds, by its place and the end of its name.
@@ -32,8 +32,8 @@ _LAYOUTS = (
 )
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
-    "counts", "dropped", "versions", "licence", "language", "version", "date", "url", "citation", "creators", "scheme",
-    "subsets", "robust_rankers", "robust_measures",
+    "counts", "dropped", "versions", "license", "language", "version", "date", "homepage", "contact", "citation",
+    "creators", "scheme", "subsets", "robust_rankers", "robust_measures",
 }  # fmt: skip
 
 NOT_BIAS = (
@@ -41,14 +41,13 @@ NOT_BIAS = (
     "a named person or about one group may warrant such words, and a text can be unfair without any of them."
 )
 LIMITS = (
-    NOT_BIAS,
-    "The published lexicons know two groups. People and documents outside them are not seen by these measures.",
     "A pair is better or worse under the ranker, the collection and the judgements named here. Under another ranker it "
     "may differ; how documents without a judgement count is part of the signature of a measure.",
     "Pairs were chosen by the same measures that are reported for them, so the means of the chosen subsets are better "
     "than what a system trained on them can be expected to reach.",
     "A rewritten query may ask for something else than its original; the release holds no human judgement of it.",
 )
+NO_LICENSE = "No license is stated for this dataset: the license of the queries applies."
 USES = (
     "Meant for: studying how the wording of a query changes effectiveness and lean of what is retrieved; training and "
     "comparing models that rewrite or choose queries.",
@@ -56,11 +55,17 @@ USES = (
 )
 
 
+def group_limit(groups: Sequence[str]) -> str:
+    """What measures that count these groups cannot see; ``groups`` may be unknown."""
+    counted = f"The measures of lean count these groups: {', '.join(groups)}. " if groups else ""
+    return f"{counted}People and documents outside the groups of the lexicons are not seen by measures of lean."
+
+
 def card(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
     """The text of README.md; ``splits`` gives the file of each split, ``more`` the names of further files."""
     parts = (
         _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts, splits), _examples(pairs, facts),
-        _columns(pairs, facts), _making(facts), _splitting(pairs), _uses(), _licences(facts), _files(splits, more),
+        _columns(pairs, facts), _making(facts), _splitting(pairs), _uses(facts), _license(facts), _files(splits, more),
     )  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -69,7 +74,7 @@ def _head(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[
     lines = [
         "---",
         f"pretty_name: {yaml_text(facts.title)}",
-        f"license: {licence_id(facts)}",
+        f"license: {license_id(facts)}",
         f"language:\n- {yaml_text(language(facts))}",
         f"size_categories:\n- {numbers.size_category(pairs.height)}",
         "tags:\n- information-retrieval\n- query-reformulation\n- fairness\n- askew",
@@ -81,10 +86,10 @@ def _head(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[
     return [*lines, "---", ""]
 
 
-def licence_id(facts: Facts) -> str:
-    """The licence as an identifier; ``other`` where it is none."""
-    stated = facts.text("licence", "other").strip().lower()
-    return stated if _LICENCE.fullmatch(stated) else "other"
+def license_id(facts: Facts) -> str:
+    """The license as an identifier: ``other`` where it is none, ``unknown`` where no license is stated."""
+    stated = facts.text("license", "unknown").strip().lower()
+    return stated if _LICENSE.fullmatch(stated) else "other"
 
 
 def creators(facts: Facts) -> list[str]:
@@ -103,8 +108,8 @@ def _what(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     queries = pairs["query_id"].n_unique()
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
-        f"{pairs.height} pairs of {queries} queries of {code(facts.collection)}: a query as it was first asked, "
-        f"another way to ask it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
+        f"{pairs.height} pairs of {queries} queries of {code(facts.collection)}: an original query, a "
+        f"reformulation of it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
     ]  # fmt: skip
 
 
@@ -130,15 +135,13 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
         return []
     rankers, measures = (", ".join(map(code, names)) for names in (facts.robust_rankers, facts.robust_measures))
     return [
-        f"Pairs were also asked of other rankers: {rankers} in all. Under a ranker, a rewritten query is better than "
-        f"its original where one of {measures} is better and none is worse. A pair is `robust` where it is worse under "
-        "no ranker and better under one or more; pairs were chosen under the first ranker, so it is mostly the others "
-        "that decide. Shares are of the pairs with a value under every ranker (n), with a 95% interval (Wilson; pairs "
-        "count as independent):",
-        "",
-        *numbers.robust_table(pairs, facts),
-        "",
-    ]
+        f"Pairs were also searched with other rankers: {rankers} in all. Under a ranker, a rewritten query is better "
+        f"than its original where one of {measures} is better and none is worse. A pair is `robust` where it is worse "
+        "under no ranker and better under one or more; pairs were chosen under the first ranker, so it is mostly the "
+        "others that decide. Shares are of the pairs with a value under every ranker (n), with a 95% interval (Wilson; "
+        "pairs count as independent):", "",
+        *numbers.robust_table(pairs, facts), "",
+    ]  # fmt: skip
 
 
 def _examples(pairs: pl.DataFrame, facts: Facts) -> list[str]:
@@ -174,7 +177,7 @@ def _making(facts: Facts) -> list[str]:
         *numbers.table(["measure", "signature", "better is", "key in other files"], measures), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):
-        lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "licence")), ""]
+        lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "groups", "license", "source")), ""]
     for name in ("counts", "dropped", "seeds", "versions"):
         if facts.mapping(name):
             rows = [[markdown(key), _cell(value)] for key, value in facts.mapping(name).items()]
@@ -201,19 +204,21 @@ def _splitting(pairs: pl.DataFrame) -> list[str]:
     ]
 
 
-def _uses() -> list[str]:
-    return ["## Intended use and limits", "", *(f"- {line}" for line in (*USES, *LIMITS)), ""]
+def _uses(facts: Facts) -> list[str]:
+    said = (*USES, NOT_BIAS, markdown(group_limit(facts.groups), 2000), *LIMITS)
+    return ["## Intended use and limits", "", *(f"- {line}" for line in said), ""]
 
 
-def _licences(facts: Facts) -> list[str]:
-    lines = ["## Licences", "", f"This dataset: {_cell(facts.text('licence', 'not stated'))}.", ""]
+def _license(facts: Facts) -> list[str]:
+    stated = f"This dataset: {_cell(facts.text('license'))}." if facts.text("license") else NO_LICENSE
+    lines = ["## License", "", stated, ""]
     if facts.rows("sources"):
-        lines += [*_rows_table(facts.rows("sources"), ("name", "licence", "note")), ""]
+        lines += [*_rows_table(facts.rows("sources"), ("name", "license", "note")), ""]
     else:
-        lines += ["The run does not state the licences of its sources; ask before you pass the texts on.", ""]
-    for name, what in (("citation", "Cite"), ("url", "Address"), ("version", "Version"), ("date", "Date")):
+        lines += ["The run does not state the licenses of its sources; ask before you pass the texts on.", ""]
+    for name in ("citation", "homepage", "contact", "version", "date"):
         if facts.text(name):
-            lines += [f"{what}: {markdown(facts.text(name), 2000)}", ""]
+            lines += [f"{name.capitalize()}: {markdown(facts.text(name), 2000)}", ""]
     return lines + ([f"By {markdown(', '.join(creators(facts)), 2000)}.", ""] if creators(facts) else [])
 
 
@@ -248,5 +253,7 @@ def _settings(stated: dict[str, Any]) -> str:
 
 def _cell(value: Any) -> str:
     """A fact in a line: names and numbers in code type, sentences as text."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = ", ".join(value)
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
     return markdown(text) if " " in text or text.isalnum() else code(text)

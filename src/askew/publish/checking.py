@@ -57,7 +57,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class _Stated:
+class Statement:
     """What askew.json says."""
 
     facts: Facts
@@ -76,7 +76,7 @@ def verify(folder: Path) -> Report:
     digests = {name: digest_file(path) for name, path in found.items()}
     report.wrong += [*refused, *_checksums(found, digests)]
     try:
-        stated = _statement(found)
+        stated = read_statement(found)
         table = _pairs(found, stated)
     except AskewError as error:
         return _stop(report, error)
@@ -100,7 +100,8 @@ def _checksums(found: dict[str, Path], digests: dict[str, str]) -> Iterator[str]
     yield from files.checksum_problems(stated, digests)
 
 
-def _statement(found: dict[str, Path]) -> _Stated:
+def read_statement(found: dict[str, Path]) -> Statement:
+    """The facts of a release from askew.json, one of its files by name; DataError where its format is another."""
     stated = files.read_json(found, "askew.json")
     if not isinstance(stated, dict) or stated.get("format") != FORMAT:
         form = stated.get("format") if isinstance(stated, dict) else None
@@ -115,10 +116,10 @@ def _statement(found: dict[str, Path]) -> _Stated:
         raise DataError("askew.json: expected split with salt and shares") from None
     if salt != SALT:
         raise DataError(f"askew.json: expected the salt {SALT}, found {salt!r}")
-    return _Stated(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
+    return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
 
 
-def _pairs(found: dict[str, Path], stated: _Stated) -> pl.DataFrame:
+def _pairs(found: dict[str, Path], stated: Statement) -> pl.DataFrame:
     """The pairs of all splits with the split they stand in."""
     parts = [_read(found, name, stated.facts, split) for split, name in split_files(stated.shares).items()]
     schema = parts[0].schema
@@ -148,7 +149,7 @@ def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.Dat
 
 
 def _look(
-    report: Report, found: dict[str, Path], digests: dict[str, str], stated: _Stated, table: pl.DataFrame
+    report: Report, found: dict[str, Path], digests: dict[str, str], stated: Statement, table: pl.DataFrame
 ) -> None:
     report.pairs = table.height
     report.subsets = {subset: int(table[subset].sum()) for subset in stated.facts.subsets}
@@ -174,7 +175,7 @@ def _told(check: Iterator[str]) -> Iterator[str]:
         yield str(error)
 
 
-def _splits(table: pl.DataFrame, stated: _Stated) -> Iterator[str]:
+def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     yield from leaks(table)
     named = with_split(table.rename({"split": "stands"}), stated.shares)
     wrong = named.filter(pl.col("split") != pl.col("stands"))
@@ -184,7 +185,7 @@ def _splits(table: pl.DataFrame, stated: _Stated) -> Iterator[str]:
         yield f"splits: {wrong.height} of {table.height} pairs stand where their text does not name; first: {where}"
 
 
-def _sizes(report: Report, stated: _Stated, table: pl.DataFrame) -> Iterator[str]:
+def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:
     sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
     if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
         yield "askew.json: the numbers of pairs are not those of the Parquet rows"
@@ -215,7 +216,7 @@ def _repair(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> Iterat
     yield from repair_problems(texts, table, facts)
 
 
-def _card(found: dict[str, Path], table: pl.DataFrame, stated: _Stated) -> Iterator[str]:
+def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     text = files.read_text(found, "README.md")
     for what, lines in (
         ("counts", numbers.counts_table(table, stated.facts, stated.shares)),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from askew.core.measure import gain_column, new_column, old_column
 from askew.core.ranking import Flags
 from askew.publish.facts import BOXES, Facts
 from askew.publish.rules import broken, once, values
@@ -31,7 +32,7 @@ def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     selection = facts.selection
     if facts.scheme != BOXES:
         return
-    names = [f"old:{selection.measure}", f"new:{selection.measure}"]
+    names = [old_column(selection.measure), new_column(selection.measure)]
     old, new = (values(pairs, name) for name in names)
     tested = _tested(pairs, facts)
     for box, criterion in selection.boxes.items():
@@ -63,13 +64,13 @@ def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
         chosen = pairs.filter(subset)
         for measure, value in least.items():
             said = f"every {facts.shown(subset)} pair gains {value:g} of {measure} or more"
-            yield from broken(chosen, ~(values(chosen, f"gain:{measure}") >= value), said, f"gain:{measure}")
+            yield from broken(chosen, ~(values(chosen, gain_column(measure)) >= value), said, gain_column(measure))
 
 
 def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
-        names = [f"gain:{measure}" for measure in front.measures]
+        names = [gain_column(measure) for measure in front.measures]
         said = f"no {shown} pair of a query is as good as another in {' and '.join(front.measures)} and better in one"
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from askew.publish import numbers
-from askew.publish.card import LIMITS, NOT_BIAS, USES, creators, language
+from askew.publish.card import LIMITS, NO_LICENSE, NOT_BIAS, USES, creators, group_limit, language
 from askew.publish.escape import one_line
 from askew.publish.facts import Facts
 from askew.publish.pairs import about_columns
@@ -53,14 +53,14 @@ def croissant(
         "name": one_line(facts.title),
         "description": one_line(facts.description),
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
-        "license": one_line(facts.text("licence", "not stated")),
+        "license": one_line(facts.text("license", NO_LICENSE)),
         "inLanguage": language(facts),
         "version": facts.text("version", "1.0.0"),
         "distribution": [_file(name, digests[name], sizes[name]) for name in sorted(digests)],
         "recordSet": [_records(pairs, facts, split, file) for split, file in splits.items()],
         **_rai(pairs, facts),
     }
-    stated = {"date": "datePublished", "url": "url", "citation": "citeAs"}
+    stated = {"date": "datePublished", "homepage": "url", "citation": "citeAs"}
     found |= {name: facts.text(fact) for fact, name in stated.items() if facts.text(fact)}
     if creators(facts):
         found["creator"] = [{"@type": "Person", "name": one_line(name)} for name in creators(facts)]
@@ -119,12 +119,18 @@ def _rai(pairs: pl.DataFrame, facts: Facts) -> dict[str, Any]:
         "rai:machineAnnotationTools": [f"{name} {one_line(str(v))}" for name, v in facts.mapping("versions").items()]
         or ["askew"],
         "rai:dataBiases": [NOT_BIAS, *_biases(pairs, facts)],
-        "rai:dataLimitations": list(LIMITS[1:]),
+        "rai:dataLimitations": [one_line(group_limit(facts.groups)), *LIMITS],
         "rai:dataUseCases": list(USES),
         "rai:personalSensitiveInformation": _personal(pairs, facts),
-        "rai:dataReleaseMaintenancePlan": "Files are named with their SHA-256 in checksums.sha256; a changed release "
-        "is another release.",
+        "rai:dataReleaseMaintenancePlan": _maintenance(facts),
     }
+
+
+def _maintenance(facts: Facts) -> str:
+    contact = f" Contact: {facts.text('contact')}" if facts.text("contact") else ""
+    return one_line(
+        f"Files are named with their SHA-256 in checksums.sha256; a changed release is another release.{contact}"
+    )
 
 
 def _collection(pairs: pl.DataFrame, facts: Facts) -> str:
@@ -142,9 +148,16 @@ def _dropped(facts: Facts) -> str:
 
 def _annotation(facts: Facts) -> str:
     measures = "; ".join(f"{one.name} = {one.signature} ({one.direction.value} is better)" for one in facts.measures)
-    lexicons = "; ".join(str(row.get("id", "not named")) for row in facts.rows("lexicons")) or "none stated"
+    lexicons = "; ".join(map(_lexicon, facts.rows("lexicons"))) or "none stated"
     how = "Computed from judgements of the collection and words of lexicons."
     return one_line(f"{how} Measures: {measures}. Lexicons: {lexicons}.")
+
+
+def _lexicon(row: Mapping[str, Any]) -> str:
+    """A lexicon with its groups, license and source, as far as they are stated."""
+    groups = [f"groups {', '.join(map(str, row['groups']))}"] if row.get("groups") else []
+    more = [*groups, *(f"{name} {row[name]}" for name in ("license", "source") if row.get(name))]
+    return f"{row.get('id', 'not named')} ({'; '.join(more)})" if more else str(row.get("id", "not named"))
 
 
 def _biases(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:

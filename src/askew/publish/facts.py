@@ -1,7 +1,7 @@
 """What a run says of itself: the facts that the card, the metadata and the checks are made of.
 
 Facts are a mapping of JSON-like values. Needed: ``title``, ``description``, ``collection``, ``ranker`` and ``measures``
-(name of the column -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in the papers'
+(text of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in the papers'
 files). Understood where given:
 
 ``subsets``     the columns that say what a pair is chosen for; without it, those of Refairmulate
@@ -10,11 +10,12 @@ files). Understood where given:
 ``selection``   how pairs were chosen, see ``askew.publish.selection``; what it states, ``verify`` checks
 ``robust_rankers``, ``robust_measures``   the rankers, the one named above first, and the measures that the column
                 ``robust`` is told by
-``lexicons``    list of mappings with ``id``, ``licence`` and whatever else is known
-``sources``     list of mappings with ``name``, ``licence`` and ``note``: where the texts and judgements come from
+``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
+``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
 ``seeds``, ``counts``, ``dropped``, ``versions``   mappings of names to values
-``licence``, ``language``, ``version``, ``date``, ``url``, ``citation``, ``creators``   texts, for the metadata
+``license``, ``contact``, ``homepage``, ``citation``, ``version``, ``date``, ``language``, ``creators``   texts, for the
+                metadata; without a license, that of the queries applies
 
 Anything else is kept in askew.json and shown in the card. No time, host or path enters a release by itself.
 """
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askew.core.errors import ConfigError
-from askew.core.measure import Direction, Measure
+from askew.core.measure import Direction, Measure, check_columns
 from askew.publish.selection import Selection, read_selection
 from askew.publish.stated import mapping, rows, some_of, text, wrong
 
@@ -42,14 +43,14 @@ RESERVED = (
 # The papers' names of measure families, and the order of their columns.
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
-_TEXTS = ("licence", "language", "version", "date", "url", "citation", "recipe")
+_TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
 
 @dataclass(frozen=True)
 class MeasureFacts:
-    """One measure of the pairs: its column name, full signature, direction and its key in the papers' files."""
+    """One measure of the pairs: its text, full signature, direction and its key in the papers' files."""
 
     name: str
     signature: str
@@ -72,6 +73,12 @@ class Facts:
     subsets: tuple[str, ...] = SUBSETS
     robust_rankers: tuple[str, ...] = ()
     robust_measures: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that the measures count, where the lexicons say which."""
+        named = [name for row in self.rows("lexicons") for name in row.get("groups", [])]
+        return tuple(dict.fromkeys(map(str, named)))
 
     @property
     def main(self) -> str:
@@ -118,6 +125,10 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
         mapping(stated.get(name, {}), name)
     for name in ("lexicons", "sources"):
         rows(stated.get(name, []), name)
+    for row in stated.get("lexicons", []):
+        named = row.get("groups", [])
+        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+            raise wrong("lexicons, groups", "a list of names", named)
     measures = _measures(stated.get("measures"))
     known, subsets = [one.name for one in measures], _subsets(stated)
     selection = read_selection(mapping(stated.get("selection", {}), "selection"), known, subsets)
@@ -175,6 +186,7 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     found = tuple(_measure(name, one) for name, one in mapping(stated, "measures").items())
     if not found:
         raise wrong("measures", "at least one measure", stated)
+    check_columns(one.name for one in found)
     keys = [one.key for one in found]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from askew.core.measure import Direction
+from askew.core.measure import Direction, gain_column, new_column, old_column
 from askew.core.outcome import UNKNOWN_SIGN, signs
 from askew.core.ranking import Flags
 from askew.publish.facts import Facts
@@ -63,8 +63,8 @@ def _is_in(labels: pl.Series, wanted: frozenset[Label]) -> Flags:
 def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     chosen = pairs.filter("optimal")
     for measure, value in facts.selection.optimal.items():
-        wrong = ~np.isclose(values(chosen, f"new:{measure}"), value, rtol=CLOSE, atol=CLOSE)
-        yield from broken(chosen, wrong, f"every Optimal pair has new {measure} = {value:g}", f"new:{measure}")
+        wrong = ~np.isclose(values(chosen, new_column(measure)), value, rtol=CLOSE, atol=CLOSE)
+        yield from broken(chosen, wrong, f"every Optimal pair has new {measure} = {value:g}", new_column(measure))
 
 
 def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
 
 def _unanimous(pairs: pl.DataFrame, measures: tuple[str, ...], tolerance: float) -> npt.NDArray[np.int8]:
     """The sign that all measures of a side share."""
-    each = np.stack([signs(values(pairs, f"gain:{name}"), tolerance) for name in measures])
+    each = np.stack([signs(values(pairs, gain_column(name)), tolerance) for name in measures])
     shared = np.where((each == each[0]).all(axis=0), each[0], np.int8(_MIXED_SIGN))
     return np.where((each == UNKNOWN_SIGN).any(axis=0), np.int8(UNKNOWN_SIGN), shared)
 
@@ -113,7 +113,7 @@ def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict
     """Whether the old value of every measure is as good as its threshold; an unknown value reaches nothing."""
     reached = np.ones(pairs.height, bool)
     for measure, threshold in thresholds.items():
-        old = values(pairs, f"old:{measure}")
+        old = values(pairs, old_column(measure))
         reached &= directions[measure].gain(np.full_like(old, threshold), old) >= 0
     return reached
 
@@ -123,7 +123,7 @@ def _scores(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     chosen = pairs.filter(~pl.col("optimal"))
     if not weights or not chosen.height:
         return
-    total = sum(weight * values(chosen, f"gain:{measure}") for measure, weight in weights.items())
+    total = sum(weight * values(chosen, gain_column(measure)) for measure, weight in weights.items())
     wrong = ~np.isclose(values(chosen, "score"), total, rtol=CLOSE, atol=CLOSE)
     yield from broken(chosen, wrong, "the score is the weighted sum of the gains", "score")
 

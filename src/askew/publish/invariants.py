@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 
+from askew.core.measure import gain_column, old_column, pair_columns
 from askew.core.outcome import joint_signs
 from askew.publish import chosen, groups
 from askew.publish.facts import REFAIRMULATE, Facts
@@ -38,14 +39,14 @@ def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     twice = pl.struct("query_id", "variant_id").is_duplicated()
     yield from broken(pairs, twice, "a query has each variant once")
     more = [name for name in ("group", "context") if name in pairs.columns]
-    for name in ("original_text", *more, *(f"old:{one.name}" for one in facts.measures)):
+    for name in ("original_text", *more, *(old_column(one.name) for one in facts.measures)):
         same = pl.col(name).eq_missing(pl.col(name).first()).over("query_id")
         yield from broken(pairs, ~same, f"a query has one {name}", name)
 
 
 def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     for one in facts.measures:
-        names = [f"{kind}:{one.name}" for kind in ("old", "new", "gain")]
+        names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
         right = np.isclose(gain, one.direction.gain(old, new), rtol=CLOSE, atol=CLOSE, equal_nan=True)
         yield from broken(pairs, ~right, f"the gain of {one.name} is that of its direction", *names)
@@ -61,7 +62,7 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     selection = facts.selection
     if not _has_outcomes(facts):
         return
-    sides = [[f"gain:{name}" for name in side] for side in (selection.effectiveness, selection.bias)]
+    sides = [[gain_column(name) for name in side] for side in (selection.effectiveness, selection.bias)]
     signs = [joint_signs([values(pairs, name) for name in side], selection.tolerance) for side in sides]
     right = pairs["outcome"].is_null().to_numpy() & ((signs[0] < -1) | (signs[1] < -1))
     for name, wanted in selection.outcomes.items():
@@ -74,7 +75,7 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     """What is robust is worse under no ranker; the values under the first of them are here."""
     if not facts.robust_rankers:
         return
-    names = [f"gain:{name}" for name in facts.robust_measures]
+    names = [gain_column(name) for name in facts.robust_measures]
     sign = joint_signs([values(pairs, name) for name in names], facts.selection.tolerance)
     said = f"a robust pair is worse in no measure under {facts.robust_rankers[0]}"
     yield from broken(pairs, pairs["robust"].fill_null(False).to_numpy() & (sign < 0), said, *names)

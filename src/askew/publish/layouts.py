@@ -19,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from askew.core.measure import new_column, old_column
 from askew.publish.facts import Facts
 from askew.publish.selection import GROUPS
 
@@ -40,8 +41,8 @@ def entries(pairs: pl.DataFrame, facts: Facts, subset: str) -> Entries:
 
 
 def _entry(row: dict[str, Any], facts: Facts) -> dict[str, Any]:
-    metrics = {f"Orig_{one.key}": row[f"old:{one.name}"] for one in facts.measures}
-    metrics |= {f"New_{one.key}": row[f"new:{one.name}"] for one in facts.measures}
+    metrics = {f"Orig_{one.key}": row[old_column(one.name)] for one in facts.measures}
+    metrics |= {f"New_{one.key}": row[new_column(one.name)] for one in facts.measures}
     metrics |= {"Label": row["label"], "Group": row["group"]}
     return {
         "query_text": row["text"],
@@ -88,7 +89,7 @@ def header(facts: Facts) -> list[str]:
 
 def group_tsv(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
     """All pairs of a group as TSV."""
-    values = [f"{side}:{one.name}" for side in ("old", "new") for one in facts.measures]
+    values = [name(one.name) for name in (old_column, new_column) for one in facts.measures]
     rows = pairs.filter(pl.col("group") == group).select("query_id", "text", "label", *values, "original_text")
     return tsv_text([header(facts), *rows.iter_rows()])
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from askew.core.measure import gain_column, old_column, pair_columns
 from askew.core.shares import wilson
 from askew.publish.escape import code
 from askew.publish.facts import REFAIRMULATE, Facts
@@ -37,14 +38,14 @@ def mean(values: pl.Series) -> float:
 
 def means(pairs: pl.DataFrame, measure: str) -> MeanChange:
     """The means of a measure."""
-    known = pairs.filter(pl.col(f"gain:{measure}").is_not_null())
-    return MeanChange(known.height, *(mean(known[f"{kind}:{measure}"]) for kind in ("old", "new", "gain")))
+    known = pairs.filter(pl.col(gain_column(measure)).is_not_null())
+    return MeanChange(known.height, *(mean(known[name]) for name in pair_columns(measure)))
 
 
 def original_means(pairs: pl.DataFrame, facts: Facts) -> dict[str, tuple[int, float]]:
     """For each measure, how many original queries have a value and their mean; each query counts once."""
     queries = pairs.unique("query_id", keep="first", maintain_order=True)
-    columns = {one.name: queries[f"old:{one.name}"].drop_nulls() for one in facts.measures}
+    columns = {one.name: queries[old_column(one.name)].drop_nulls() for one in facts.measures}
     return {name: (len(values), mean(values)) for name, values in columns.items()}
 
 

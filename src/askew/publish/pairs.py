@@ -1,8 +1,9 @@
 """The table of pairs: which columns it has, in which order and of which types.
 
-One row is one pair: a query as it was first asked (``original_text``) and another way to ask it (``text``). For each
-measure ``M`` there are three columns, ``old:M``, ``new:M`` and ``gain:M``; a gain is positive where new is better. A
-value that could not be measured is null in all that depends on it.
+One row is one pair: the original query (``original_text``) and a reformulation of it (``text``). For each measure there
+are three columns, for instance ``old_RR_10``, ``new_RR_10`` and ``gain_RR_10``, the same as in the store of the build;
+the facts have the texts of the measures. A gain is positive where new is better. A value that could not be measured is
+null in all that depends on it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.measure import pair_columns
 from askew.publish.facts import BOXES, REFAIRMULATE, Facts
 from askew.publish.selection import GROUPS
 
 TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
-KINDS = {
-    "old": "the value of the original query",
-    "new": "the value of the rewritten query",
-    "gain": "how much better new is than old",
-}
+# In the order of ``pair_columns``.
+_SIDES = ("{} of the original query", "{} of the rewritten query", "gain of {}: how much better new is than old")
+_FOR_MEASURES = ("old_", "new_", "gain_")
 _ABOUT = {
     "query_id": "the query, as its collection names it",
     "variant_id": "the rewritten query; unique within its query",
-    "original_text": "the query as it was first asked",
+    "original_text": "the original query",
     "text": "the rewritten query",
     "method": "what made the rewritten query",
     "group": "of the query: 1 effective without lean, 2 effective with lean, 3 not effective without lean, 4 neither",
@@ -66,7 +66,16 @@ def columns_of(facts: Facts) -> dict[str, str]:
     about |= {subset: _about_subset(subset, facts) for subset in facts.subsets}
     if facts.robust_rankers:
         about["robust"] = _ROBUST
-    return about | {f"{kind}:{one.name}": KINDS[kind] for one in facts.measures for kind in KINDS}
+    return about | measure_columns(facts)
+
+
+def measure_columns(facts: Facts) -> dict[str, str]:
+    """The three columns of each measure, with their meaning."""
+    return {
+        column: words.format(one.name)
+        for one in facts.measures
+        for column, words in zip(pair_columns(one.name), _SIDES, strict=True)
+    }
 
 
 def about_columns(facts: Facts) -> dict[str, str]:
@@ -104,11 +113,10 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
         )
     if "split" in pairs.columns:
         raise DataError("pairs: the column 'split' is set by publish; leave it out")
-    stated = {one.name for one in facts.measures}
+    stated = measure_columns(facts)
     for name in pairs.columns:
-        kind, colon, measure = name.partition(":")
-        if colon and kind in KINDS and measure not in stated:
-            raise ConfigError(f"facts, measures: expected {measure!r}, for the pairs have the column {name!r}")
+        if name.startswith(_FOR_MEASURES) and name not in stated:
+            raise ConfigError(f"facts, measures: expected the measure of the column {name!r} of the pairs, found none")
 
 
 def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
@@ -118,7 +126,7 @@ def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
         right, expr = found.base_type() in _NAMES, column.cast(pl.String)
     elif name in facts.subsets or (name == "robust" and facts.robust_rankers):
         right, expr = found == pl.Boolean, column
-    elif name.partition(":")[0] in KINDS or (grouped and name == "score"):
+    elif name in measure_columns(facts) or (grouped and name == "score"):
         right, expr = found.is_numeric() or found == pl.Null, column.cast(pl.Float64).fill_nan(None)
     elif grouped and name == "group":
         right, expr = found.is_integer(), column.cast(pl.Int32, strict=False)
@@ -140,9 +148,9 @@ def _other(name: str, found: pl.DataType) -> pl.Expr:
 
 def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
     # What became of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
-    free = ("robust",) if facts.scheme == REFAIRMULATE else ("robust", "outcome")
+    free = {"robust", *measure_columns(facts), *(() if facts.scheme == REFAIRMULATE else ("outcome",))}
     for name in columns_of(facts):
-        empty = pairs[name].null_count() if ":" not in name and name not in free else 0
+        empty = pairs[name].null_count() if name not in free else 0
         if empty:
             raise DataError(f"pairs, column {name!r}: expected a value in every row, found {empty} rows without one")
     for name in TEXTS:

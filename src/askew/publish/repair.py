@@ -22,6 +22,7 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.expression import CRITERIA, Criterion
+from askew.core.measure import new_column, old_column
 from askew.core.ranking import Flags
 from askew.publish.facts import Facts
 from askew.publish.layouts import tsv_problems, tsv_text
@@ -87,7 +88,7 @@ def repair_files(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> di
 def box_text(pairs: pl.DataFrame, facts: Facts, box: str) -> str:
     """A box: the pairs of the release that are in it, without a header."""
     measure = facts.selection.measure
-    columns = ("query_id", "original_text", f"old:{measure}", "text", f"new:{measure}")
+    columns = ("query_id", "original_text", old_column(measure), "text", new_column(measure))
     return tsv_text(pairs.filter(box).select(columns).iter_rows())
 
 
@@ -200,11 +201,11 @@ def _is_gold(table: pl.DataFrame) -> Flags:
 def _overlap_problems(every: pl.DataFrame, pairs: pl.DataFrame, measure: str, name: str) -> Iterator[str]:
     """Every original and every chosen candidate of the release is in the table with its text and value."""
     is_original = pl.col("order") == ORIGINAL
-    for what, side, text, rows in (
-        ("originals", "old", "original_text", every.filter(is_original)),
-        ("candidates", "new", "text", every.filter(~is_original)),
+    for what, value, text, rows in (
+        ("originals", old_column(measure), "original_text", every.filter(is_original)),
+        ("candidates", new_column(measure), "text", every.filter(~is_original)),
     ):
-        wanted = pairs.select(qid="query_id", query=text, value=f"{side}:{measure}").unique(maintain_order=True)
+        wanted = pairs.select(qid="query_id", query=text, value=value).unique(maintain_order=True)
         missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
         if missing.height:
             first = f"first: query {missing['qid'][0][:_SHOWN]!r}"

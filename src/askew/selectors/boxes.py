@@ -31,7 +31,7 @@ import polars as pl
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.expression import CRITERIA, Criterion
-from askew.core.measure import Direction
+from askew.core.measure import Direction, column_of, new_column, old_column
 from askew.core.outcome import Signs, check_tolerance, verdicts
 from askew.core.ranking import Floats
 from askew.selectors.pairs import (
@@ -44,7 +44,7 @@ from askew.selectors.pairs import (
     numbers,
     split,
 )
-from askew.selectors.settings import find_columns, measure_texts, one_measure, one_of, parts
+from askew.selectors.settings import find_measures, measure_texts, one_measure, one_of, parts
 
 MISSING = ("drop", "zero")
 ORIGINAL_ORDER = "-1"
@@ -167,7 +167,7 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
 def box_table(selected: pl.DataFrame, box: str, measure: str) -> pl.DataFrame:
     """A box as published (without its header): qid, query, value, query_, value_."""
     return selected.filter(pl.col(box)).select(
-        qid="query_id", query="original_text", value=f"old_{measure}", query_="text", value_=f"new_{measure}"
+        qid="query_id", query="original_text", value=old_column(measure), query_="text", value_=new_column(measure)
     )
 
 
@@ -214,11 +214,11 @@ class Boxes:
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
-        measure, *bias = find_columns(self.measures(), directions, self.name)
+        measure, *bias = find_measures(self.measures(), directions, self.name)
         if self._missing == "zero":
-            scored = scored.with_columns(pl.col(measure).cast(pl.Float64).fill_null(0.0).fill_nan(0.0))
+            scored = scored.with_columns(pl.col(column_of(measure)).cast(pl.Float64).fill_null(0.0).fill_nan(0.0))
         pairs = make_pairs(scored, directions, (measure,), bias, self._tolerance, self._keep_same, (measure,))
-        old, new = pairs.values(f"old_{measure}"), pairs.values(f"new_{measure}")
+        old, new = pairs.values(old_column(measure)), pairs.values(new_column(measure))
         # What a score is worth on its own: two of them compare as their gains over zero do, without rounding.
         worth = directions[measure].gain(np.zeros_like(new), new)
         best = best_rows(pairs.query, pairs.queries, [worth], np.ones(len(new), np.bool_))

@@ -1,11 +1,11 @@
 """Pairs: an original, another variant of the same query, and what was gained between them.
 
-``make_pairs`` reads one row per variant (``query_id``, ``variant_id``, ``text``, ``method`` and one column per measure)
-and gives one row per pair, in the order of the rows:
+``make_pairs`` reads one row per variant (``query_id``, ``variant_id``, ``text``, ``method`` and one column per measure,
+named by ``column_of``: ``ARaB_tf_10``) and gives one row per pair, in the order of the rows:
 
 ``query_id variant_id text method``   of the variant, and every other column of it that is not a measure
-``original_text``                     the words the query was first asked in
-``old_M new_M gain_M``                for each measure M: the original's score, the variant's, and what is gained
+``original_text``                     the text of the original query
+``old_RR_10 new_RR_10 gain_RR_10``    for each measure: the original's score, the variant's, and what is gained
 ``outcome``                           one of ``askew.core.outcome.OUTCOMES``, by the named measures; null if unscored
 
 Only the named measures select. The others are carried along to be reported, and may be missing for some variants.
@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, check_columns, column_of, gain_column, pair_columns
 from askew.core.outcome import OUTCOMES, UNKNOWN, check_tolerance, outcome_codes
 from askew.core.ranking import Floats, Ints
 
@@ -54,7 +54,7 @@ class PairTable:
 
     def each(self, prefix: str, measures: Sequence[str]) -> list[Floats]:
         """The old, new or gain columns of some measures."""
-        return [self.values(f"{prefix}_{measure}") for measure in measures]
+        return [self.values(f"{prefix}_{column_of(measure)}") for measure in measures]
 
     def with_columns(self, **columns: Any) -> PairTable:
         """The same pairs with more columns."""
@@ -83,6 +83,7 @@ def make_pairs(
     check_tolerance(tolerance)
     if not effectiveness and not bias:
         raise ConfigError("selection: expected a measure or more to select by, found none")
+    check_columns(directions)
     check_scored(scored, [*directions, *effectiveness, *bias], directions)
     originals, variants, query = split(scored)
     old = {name: numbers(originals, name)[query] for name in directions}
@@ -93,11 +94,11 @@ def make_pairs(
         _mark_texts(_words(originals, variants, query), query, reasons)
     kept = np.flatnonzero(reasons == 0)
     columns = _columns(directions, old, new, kept)
-    table = variants.drop(list(directions))[kept].with_columns(
+    table = variants.drop(map(column_of, directions))[kept].with_columns(
         originals.get_column("text").gather(query[kept]).alias("original_text"), *columns
     )
     pairs = PairTable(table, query[kept], len(originals), dict(directions), _count(reasons))
-    gains = [[pairs.values(f"gain_{name}") for name in side] for side in (effectiveness, bias)]
+    gains = [[pairs.values(gain_column(name)) for name in side] for side in (effectiveness, bias)]
     return pairs.with_columns(outcome=_outcomes(gains[0], gains[1], len(kept), tolerance))
 
 
@@ -111,11 +112,12 @@ def check_scored(scored: pl.DataFrame, measures: Sequence[str], directions: Mapp
             row = scored.get_column(name).is_null().arg_max()
             raise DataError(f"selection: expected a {name} in every row, found none in row {row}")
     for name in measures:
-        if name not in scored.columns or not scored.schema[name].is_numeric():
-            found = scored.schema.get(name, "nothing")
-            raise DataError(f"selection: expected a column of numbers for the measure {name!r}, found {found}")
+        column = column_of(name)
+        if column not in scored.columns or not scored.schema[column].is_numeric():
+            found = scored.schema.get(column, "nothing")
+            raise DataError(f"selection: expected a column {column!r} of numbers for the measure {name}, found {found}")
         if name not in directions:
-            raise ConfigError(f"selection: expected to be told which way {name!r} is better, found nothing")
+            raise ConfigError(f"selection: expected to be told which way {name} is better, found nothing")
 
 
 def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
@@ -140,7 +142,7 @@ def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
 
 def numbers(table: pl.DataFrame, name: str) -> Floats:
     """A measure's column with NaN where there is no score. Infinite scores are nobody's."""
-    column = table.get_column(name).cast(pl.Float64).fill_null(float("nan"))
+    column = table.get_column(column_of(name)).cast(pl.Float64).fill_null(float("nan"))
     infinite = column.is_infinite().arg_true()
     if len(infinite):
         query, found = table.get_column("query_id")[infinite[0]], column[infinite[0]]
@@ -194,8 +196,8 @@ def _columns(
     columns = []
     for name, direction in directions.items():
         before, after = old[name][kept], new[name][kept]
-        columns += [pl.Series(f"old_{name}", before), pl.Series(f"new_{name}", after)]
-        columns.append(pl.Series(f"gain_{name}", direction.gain(before, after)))
+        values = before, after, direction.gain(before, after)
+        columns += [pl.Series(column, one) for column, one in zip(pair_columns(name), values, strict=True)]
     return columns
 
 

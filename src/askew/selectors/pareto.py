@@ -1,4 +1,4 @@
-"""Choices without weights: the Pareto front of each query, the epsilon-constraint, and what helps several rankers.
+"""Choices without weights: the Pareto front of each query, the epsilon-constraint, gains under several rankers.
 
 Only the named measures choose; all others in the table are carried along, so that a bias measure can be held out and
 reported on pairs that it had no part in choosing.
@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, gain_column
 from askew.core.outcome import UNKNOWN_SIGN, check_tolerance, joint_signs
 from askew.core.ranking import Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
-from askew.selectors.settings import find_columns, finite, one_measure, one_of
+from askew.selectors.settings import find_measures, finite, one_measure, one_of
 
 
 def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:
@@ -66,7 +66,7 @@ def dominated_by_original(effectiveness: Floats, bias: Floats) -> Any:
 def robust(
     tables: Mapping[str, pl.DataFrame], measures: Sequence[str], strict: str = "any", tolerance: float = 0.0
 ) -> pl.DataFrame:
-    """Which variants help under several rankers at once; ``tables`` are the pairs under each ranker.
+    """Which variants improve under several rankers at once; ``tables`` are the pairs under each ranker.
 
     One row per variant of any table: ``query_id``, ``variant_id``, ``rankers`` (in how many tables it is scored),
     ``better``, ``same`` and ``worse`` (under how many of them), and ``robust``: scored under all rankers, worse under
@@ -82,12 +82,12 @@ def robust(
         pl.len().alias("rankers"),
         *((sign == value).sum().alias(name) for name, value in (("better", 1), ("same", 0), ("worse", -1))),
     )
-    helped = pl.col("better") >= (len(tables) if strict == "all" else 1)
-    return counted.with_columns(robust=(pl.col("rankers") == len(tables)) & (pl.col("worse") == 0) & helped)
+    improved = pl.col("better") >= (len(tables) if strict == "all" else 1)
+    return counted.with_columns(robust=(pl.col("rankers") == len(tables)) & (pl.col("worse") == 0) & improved)
 
 
 def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], tolerance: float) -> pl.DataFrame:
-    names = [f"gain_{measure}" for measure in measures]
+    names = [gain_column(measure) for measure in measures]
     missing = [name for name in ("query_id", "variant_id", *names) if name not in table.columns]
     if missing:
         raise DataError(f"robust: expected a column {missing[0]!r} in the pairs of {ranker!r}, found none")
@@ -183,6 +183,6 @@ class Epsilon:
 def _two_gains(
     selector: Pareto | Epsilon, scored: pl.DataFrame, directions: Mapping[str, Direction], tolerance: float
 ) -> tuple[PairTable, Floats, Floats]:
-    effectiveness, bias = find_columns(selector.measures(), directions, selector.name)
+    effectiveness, bias = find_measures(selector.measures(), directions, selector.name)
     pairs = make_pairs(scored, directions, (effectiveness,), (bias,), tolerance)
-    return pairs, pairs.values(f"gain_{effectiveness}"), pairs.values(f"gain_{bias}")
+    return pairs, pairs.values(gain_column(effectiveness)), pairs.values(gain_column(bias))

@@ -44,11 +44,11 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, gain_column
 from askew.core.outcome import Signs, check_tolerance, signs
 from askew.core.ranking import Flags, Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
-from askew.selectors.settings import find_columns, finite, measure_texts, one_of, parts, whole_numbers
+from askew.selectors.settings import find_measures, finite, measure_texts, one_of, parts, whole_numbers
 
 GROUPS, LABELS = (1, 2, 3, 4), (0, 1, 2, 3, 4)
 SUBSETS = ("optimal", "effective", "fair", "negative")
@@ -169,8 +169,8 @@ class Refairmulate:
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
-        effectiveness = find_columns(self._effectiveness, directions, "effectiveness")
-        bias = find_columns(self._bias, directions, "bias")
+        effectiveness = find_measures(self._effectiveness, directions, "effectiveness")
+        bias = find_measures(self._bias, directions, "bias")
         check_directions(effectiveness, bias, directions)
         pairs = make_pairs(scored, directions, effectiveness, bias, self._tolerance)
         return pairs.with_columns(**self._choose(pairs, effectiveness, bias))
@@ -178,7 +178,7 @@ class Refairmulate:
     def _choose(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> dict[str, Any]:
         group = group_of(self._effective(pairs, "old", effectiveness), self._unbiased(pairs, "old", bias))
         perfect = self._effective(pairs, "new", effectiveness) & self._unbiased(pairs, "new", bias)
-        gains = pairs.values(f"gain_{effectiveness[0]}"), pairs.values(f"gain_{bias[0]}")
+        gains = pairs.values(gain_column(effectiveness[0])), pairs.values(gain_column(bias[0]))
         sides = signs(gains[0], self._tolerance), signs(gains[1], self._tolerance)
         label = paper_labels(*sides)
         accepted = is_accepted(group, label, self._accept, LABELS)

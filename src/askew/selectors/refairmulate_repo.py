@@ -53,7 +53,7 @@ from askew.selectors.refairmulate import (
     is_accepted,
     worsens,
 )
-from askew.selectors.settings import find_columns, finite, measure_texts, one_of
+from askew.selectors.settings import find_measures, finite, measure_texts, one_of
 
 REPO_LABELS = tuple(range(8))
 REPO_ACCEPT = {1: frozenset({3}), 2: frozenset({1}), 3: frozenset({2}), 4: frozenset({0})}
@@ -123,9 +123,9 @@ class RefairmulateRepo:
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
         """As ``select``, with the count of what was left out."""
-        effectiveness = find_columns(self._effectiveness, directions, "effectiveness")
-        bias = find_columns(self._bias, directions, "bias")
-        valid_bias = find_columns(self._valid_bias, directions, "valid_bias")
+        effectiveness = find_measures(self._effectiveness, directions, "effectiveness")
+        bias = find_measures(self._bias, directions, "bias")
+        valid_bias = find_measures(self._valid_bias, directions, "valid_bias")
         if not set(valid_bias) <= set(bias):
             raise ConfigError(
                 f"valid_bias: expected measures of bias ({', '.join(bias)}), found {', '.join(valid_bias)}"

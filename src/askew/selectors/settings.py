@@ -28,8 +28,8 @@ def one_measure(text: str, where: str) -> str:
     return texts[0]
 
 
-def find_columns(texts: Iterable[str], directions: Mapping[str, Direction], where: str) -> tuple[str, ...]:
-    """The column of each measure: the one of the same text, or whose text is the same measure."""
+def find_measures(texts: Iterable[str], directions: Mapping[str, Direction], where: str) -> tuple[str, ...]:
+    """Each measure as the scores name it: by the same text, or by one that is the same measure."""
     by_measure = {Measure.parse(name): name for name in directions}
     found = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""What a selection amounts to: means before and after per subset, who is helped and hurt, and RePair's counts."""
+"""What a selection amounts to: means before and after per subset, improved and worsened pairs, and RePair's counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import UNBOUNDED, Bounds, Direction
+from askew.core.measure import UNBOUNDED, Bounds, Direction, new_column, old_column
 from askew.core.outcome import check_tolerance, verdicts
 from askew.core.ranking import Floats, Ints
 from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
@@ -19,7 +19,7 @@ from askew.statistics.intervals import LEVEL, change_interval, known, size_bound
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
     "old_mean": pl.Float64, "new_mean": pl.Float64, "change": pl.Float64, "low": pl.Float64, "high": pl.Float64,
-    "helped": pl.Int64, "same": pl.Int64, "hurt": pl.Int64,
+    **dict.fromkeys(("improved_pairs", "unchanged_pairs", "worsened_pairs"), pl.Int64),
 }  # fmt: skip
 
 
@@ -36,8 +36,8 @@ def summarise(
     ``pairs`` and ``queries`` have a score on both sides. ``change`` is the change of the means relative to the old mean
     in percent, between ``low`` and ``high`` (over queries, see ``change_interval``; ``bounds`` of the measures); null
     where the old mean is zero or the data cannot tell. ``of`` says what the means are of: of scores, or for a signed
-    measure that is best at zero, of the distance from zero, because lean to both sides would cancel out. ``helped`` and
-    ``hurt`` are the pairs that gained and lost more than the tolerance.
+    measure that is best at zero, of the distance from zero, because lean to both sides would cancel out.
+    ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance; ``unchanged_pairs`` neither.
     """
     if not 0 < level < 1:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
@@ -49,14 +49,14 @@ def summarise(
         query = table.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
         for measure, direction in directions.items():
             limits = (bounds or {}).get(measure, UNBOUNDED)
-            old, new = (table.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
+            old, new = (table.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
             rows.append({"subset": subset, "measure": measure, **_row(query, old, new, direction, tolerance),
                          **_change(query, old, new, direction, limits, level)})  # fmt: skip
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
 def _check(selected: pl.DataFrame, directions: Mapping[str, Direction], subsets: Sequence[str]) -> None:
-    needed = ["query_id", *subsets, *(f"{side}_{measure}" for measure in directions for side in ("old", "new"))]
+    needed = ["query_id", *subsets, *(name(one) for one in directions for name in (old_column, new_column))]
     missing = [name for name in needed if name not in selected.columns]
     if missing:
         raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(selected.columns)}")
@@ -69,7 +69,8 @@ def _present(old: Floats, new: Floats) -> Any:
 def _row(query: Ints, old: Floats, new: Floats, direction: Direction, tolerance: float) -> dict[str, Any]:
     there = _present(old, new)
     sign = verdicts(old[there], new[there], direction, tolerance)
-    counts = {name: int((sign == value).sum()) for name, value in (("helped", 1), ("same", 0), ("hurt", -1))}
+    named = (("improved_pairs", 1), ("unchanged_pairs", 0), ("worsened_pairs", -1))
+    counts = {name: int((sign == value).sum()) for name, value in named}
     return {"pairs": int(there.sum()), "queries": len(np.unique(query[there])), **counts}
 
 

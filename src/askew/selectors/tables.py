@@ -1,5 +1,5 @@
-"""The tables of the papers, as data frames: against effectiveness-only selection, under other rankers, who is helped,
-what each method does, the nine outcomes, RePair's boxes and hard queries.
+"""The tables of the papers, as data frames: against effectiveness-only selection, under other rankers, improved and
+worsened queries, what each method does, the nine outcomes, RePair's boxes and hard queries.
 
 As in ``summary``: a change is that of the means relative to the old mean, in percent, with an interval over queries; a
 measure that is best at zero counts by its distance from zero. A share of queries has Wilson's interval. A share of
@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import DataError
-from askew.core.measure import UNBOUNDED, Bounds, Direction
+from askew.core.measure import UNBOUNDED, Bounds, Direction, column_of, gain_column, new_column, old_column
 from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
 from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shares import wilson
@@ -26,7 +26,7 @@ from askew.selectors.pairs import ORIGINAL, best_rows
 from askew.selectors.summary import summarise
 from askew.statistics.intervals import change_interval, size_bounds
 
-SIDES = ("helped", "same", "hurt")
+SIDES = ("improved_queries", "unchanged_queries", "worsened_queries")
 EVERY = "all candidates"
 _NUMBERED = re.compile(r"-\d+$")
 
@@ -73,16 +73,16 @@ def against_effectiveness(
     """For each query of a subset: its original, its candidate that retrieves best, and its chosen pair.
 
     ``measure`` says what "retrieves best" is, the first of several; this is how Matches Made in Heaven chooses. One row
-    for a query, with ``old_M``, ``other_M`` and ``chosen_M`` for each measure M (the mean of several chosen pairs), and
-    ``agree``: whether the candidate that retrieves best is a chosen one.
+    for a query, with columns such as ``old_RR_10``, ``other_RR_10`` and ``chosen_RR_10`` for each measure (the mean of
+    several chosen pairs), and ``agree``: whether the candidate that retrieves best is a chosen one.
     """
-    worth = directions[measure].gain(np.zeros(len(pairs)), pairs.get_column(f"new_{measure}").to_numpy())
+    worth = directions[measure].gain(np.zeros(len(pairs)), pairs.get_column(new_column(measure)).to_numpy())
     query = numbered(pairs)
     best = best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))
-    old = [_size(f"old_{name}", one).first().alias(f"old_{name}") for name, one in directions.items()]
-    new = [_size(f"new_{name}", one).mean().alias(f"chosen_{name}") for name, one in directions.items()]
+    old = [_size(old_column(name), one).first().alias(old_column(name)) for name, one in directions.items()]
+    new = [_size(new_column(name), one).mean().alias(f"chosen_{column_of(name)}") for name, one in directions.items()]
     chosen = pairs.filter(subset).group_by("query_id", maintain_order=True).agg(*old, *new)
-    other = [_size(f"new_{name}", one).alias(f"other_{name}") for name, one in directions.items()]
+    other = [_size(new_column(name), one).alias(f"other_{column_of(name)}") for name, one in directions.items()]
     rivals = pairs.filter(pl.Series(best)).select("query_id", pl.col(subset).alias("agree"), *other)
     return chosen.join(rivals, on="query_id", how="left", maintain_order="left")
 
@@ -93,7 +93,7 @@ def against_table(
     """Table 3: the means of what ``against_effectiveness`` found; ``change`` is from the others to the chosen."""
     found = []
     for name, direction in directions.items():
-        there = rows.select(f"old_{name}", f"other_{name}", f"chosen_{name}").drop_nulls()
+        there = rows.select(old_column(name), f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
         old, other, chosen = (there.get_column(column).to_numpy() for column in there.columns)
         means = [float(values.mean()) if len(there) else None for values in (old, other, chosen)]
         limits = _bounds(name, direction, bounds)
@@ -152,17 +152,17 @@ def _told(table: pl.DataFrame, **facts: str | float | None) -> pl.DataFrame:
 
 
 def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], ranker: str) -> pl.DataFrame:
-    """Pairs with ``old_M`` and ``new_M`` from the scores of another ranker, NaN where it has none."""
-    missing = [name for name in ("query_id", "variant_id", "method", *measures) if name not in scores.columns]
+    """Pairs with the old and new columns of the measures from the scores of another ranker, NaN where it has none."""
+    needed = ("query_id", "variant_id", "method", *map(column_of, measures))
+    missing = [name for name in needed if name not in scores.columns]
     if missing:
         raise DataError(f"scores of {ranker}: expected a column {missing[0]!r}, found {', '.join(scores.columns)}")
     is_original = pl.col("method") == ORIGINAL
-    old = scores.filter(is_original).select(
-        "query_id", has_original=pl.lit(True), **{f"old_{name}": pl.col(name) for name in measures}
+    before, after = (
+        [pl.col(column_of(name)).alias(side(name)) for name in measures] for side in (old_column, new_column)
     )
-    new = scores.filter(~is_original).select(
-        "query_id", "variant_id", has_variant=pl.lit(True), **{f"new_{name}": pl.col(name) for name in measures}
-    )
+    old = scores.filter(is_original).select("query_id", *before, has_original=pl.lit(True))
+    new = scores.filter(~is_original).select("query_id", "variant_id", *after, has_variant=pl.lit(True))
     for table, keys in ((old, ["query_id"]), (new, ["query_id", "variant_id"])):
         twice = table.select(keys).is_duplicated()
         if twice.any():
@@ -170,20 +170,22 @@ def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], r
     joined = chosen.join(old, on="query_id", how="left", maintain_order="left")
     joined = joined.join(new, on=["query_id", "variant_id"], how="left", maintain_order="left")
     values = [
-        pl.col(f"{side}_{name}").cast(pl.Float64).fill_null(math.nan) for name in measures for side in ("old", "new")
+        pl.col(column(name)).cast(pl.Float64).fill_null(math.nan)
+        for name in measures
+        for column in (old_column, new_column)
     ]
     return joined.with_columns(pl.col("has_original", "has_variant").fill_null(False), *values)
 
 
 def query_gains(pairs: pl.DataFrame, subset: str, measure: str) -> Floats:
     """What each query of a subset gains: the mean over its pairs there. Queries without a score are not among them."""
-    gain = pl.col(f"gain_{measure}").fill_nan(None)
+    gain = pl.col(gain_column(measure)).fill_nan(None)
     means = pairs.filter(subset).group_by("query_id", maintain_order=True).agg(gain.mean().alias("gain"))
     return means.get_column("gain").drop_nulls().to_numpy()
 
 
 def gain_shares(pairs: pl.DataFrame, subset: str, measures: Sequence[str], tolerance: float = 0.0) -> pl.DataFrame:
-    """Help and hurt: for each measure how many queries of a subset gain, stay and lose, as shares with intervals."""
+    """For each measure how many queries of a subset improve, stay unchanged and worsen, as shares with intervals."""
     rows = []
     for measure in measures:
         sign = signs(query_gains(pairs, subset, measure), tolerance)
@@ -280,10 +282,10 @@ def extreme_pairs(pairs: pl.DataFrame, measures: Sequence[str], count: int = 5, 
 
     Pairs that do neither are not among them.
     """
-    first = pl.col(f"gain_{measures[0]}").fill_nan(None)
+    first = pl.col(gain_column(measures[0])).fill_nan(None)
     kept = pairs.filter(first < 0 if worst else first > 0)
     ranked = kept.sort(
-        [f"gain_{name}" for name in measures], descending=not worst, nulls_last=True, maintain_order=True
+        [gain_column(name) for name in measures], descending=not worst, nulls_last=True, maintain_order=True
     )
     return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
 
@@ -316,7 +318,7 @@ def refined_table(
     rows = []
     for box in boxes:
         part = _best(pairs.filter(box), measure, direction)
-        old, new = (part.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
+        old, new = (part.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
         words = part.get_column("text").str.extract_all(r"\S+").list.len()
         low, high = change_interval(np.arange(len(part)), old, new, bounds) if len(part) else (None, None)
         before, after = (float(values.mean()) if len(part) else None for values in (old, new))
@@ -331,7 +333,7 @@ def refined_table(
 
 def _best(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.DataFrame:
     """The best candidate of each query, the first of several."""
-    worth = direction.gain(np.zeros(len(pairs)), pairs.get_column(f"new_{measure}").to_numpy())
+    worth = direction.gain(np.zeros(len(pairs)), pairs.get_column(new_column(measure)).to_numpy())
     query = numbered(pairs)
     return pairs.filter(pl.Series(best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))))
 
@@ -350,7 +352,7 @@ def hard_table(
     the share of these whose candidate is better than its original there.
     """
     best = _best(pairs, measure, direction)
-    old, new = (best.get_column(f"{side}_{measure}").to_numpy() for side in ("old", "new"))
+    old, new = (best.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
     sign = verdicts(old, new, direction)
     rows = []
     for which, most in HARD.items():
@@ -365,8 +367,8 @@ def hard_table(
 
 def _there(hard: pl.DataFrame, scores: pl.DataFrame, measure: str, direction: Direction, ranker: str) -> dict[str, Any]:
     joined = under(hard.select("query_id", "variant_id"), scores, [measure], ranker)
-    here = hard.select(old=f"old_{measure}", new=f"new_{measure}")
-    table = here.with_columns(other_old=joined[f"old_{measure}"], other_new=joined[f"new_{measure}"])
+    here = hard.select(old=old_column(measure), new=new_column(measure))
+    table = here.with_columns(other_old=joined[old_column(measure)], other_new=joined[new_column(measure)])
     known = table.filter(~pl.any_horizontal(pl.all().is_nan()))
     means = {f"{name}_mean": known.get_column(name).mean() for name in ("old", "other_old", "new", "other_new")}
     sign = verdicts(known.get_column("other_old").to_numpy(), known.get_column("other_new").to_numpy(), direction)

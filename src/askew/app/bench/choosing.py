@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from askew.app.build.built_pairs import LEAN, Built
 from askew.core.errors import ConfigError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, new_column, old_column
 from askew.core.ranking import Floats, Hits, Ints
 from askew.selectors.pareto import epsilon_best
 from askew.trainers.selector import ORIGINAL, TopDocuments, least_leaning
@@ -149,9 +149,9 @@ def _built(variants: Variants, index: Path) -> Built:
         "variant_id": pl.from_arrow(variants.table["variant_id"].take(pa.array(rows))),
         "text": [texts[row] for row in rows.tolist()],
         "original_text": [texts[row] for row in originals[query].tolist()],
-        f"old_{LEAN}": lean[originals][query], f"new_{LEAN}": lean[rows],
+        old_column(LEAN): lean[originals][query], new_column(LEAN): lean[rows],
     })  # fmt: skip
     docs, scores = top_documents(variants.hits)
     found = TopDocuments(docs[originals], scores[originals]), TopDocuments(docs[rows], scores[rows])
     ids = variants.table["query_id"].take(pa.array(originals)).to_pylist()
-    return Built(table, query, ids, [texts[row] for row in originals.tolist()], True, found, index)
+    return Built(table, query, ids, [texts[row] for row in originals.tolist()], True, found, index, scored=(LEAN,))

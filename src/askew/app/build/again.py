@@ -1,4 +1,4 @@
-"""Pairs in, variants out, to be asked again of another ranker: the chosen ones, and those of queries that stay hard."""
+"""Pairs in, variants out, to be searched with another ranker: the chosen ones, and those of queries that stay hard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from askew.app.build.variants import ORIGINAL, SCHEMA
 from askew.core.errors import ConfigError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, gain_column
 from askew.core.outcome import signs
 
 EVERY = "all"
@@ -19,7 +19,7 @@ _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
 
 
 class ChosenPairs:
-    """The pairs of some subsets as variants, each query's original first: what helps here, does it help elsewhere?"""
+    """The pairs of some subsets as variants, each query's original first, to see whether gains hold elsewhere."""
 
     name = "chosen"
     version = 1
@@ -46,7 +46,7 @@ class ChosenPairs:
 
 
 class Hard:
-    """The queries that no candidate helps, each with its best candidate, as RePair asks them of a dense ranker.
+    """The queries that no candidate improves, each with its best candidate, as RePair asks them of a dense ranker.
 
     As published, a query is hard where its original is strictly better than the best candidate; with ``ties`` also
     where they are equal: then nothing was improved.
@@ -70,11 +70,11 @@ class Hard:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Original and best candidate of each hard query."""
         pairs = pl.DataFrame(pl.from_arrow(rows))
-        gain = pl.col(f"gain_{self.measure}")
+        gain = pl.col(gain_column(self.measure))
         best = pairs.filter(gain.is_not_nan() & gain.is_not_null()).sort(
             "query_id", gain, descending=[False, True], maintain_order=True
         ).unique("query_id", keep="first", maintain_order=True)  # fmt: skip
-        sign = signs(best.get_column(f"gain_{self.measure}").to_numpy())
+        sign = signs(best.get_column(gain_column(self.measure)).to_numpy())
         hard = best.filter(pl.Series(sign <= (0 if self.ties else -1)))
         counts = {
             "not the best of its query": pairs.height - best.height,

@@ -7,7 +7,7 @@ to learn from and too little to choose among.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.pairs import finished_pairs, measures_of
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, gain_column, new_column, old_column
 from askew.core.outcome import UNKNOWN_SIGN, signs
 from askew.core.ranking import Floats, Ints
 from askew.core.split import part_of
@@ -25,6 +26,8 @@ from askew.corpora.parquet import parquet_frames
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.publish.checking import read_statement
+from askew.publish.files import walk
 from askew.publish.splits import SALT, normal
 from askew.rankers.disk import StoredTexts, read_header
 from askew.statistics.intervals import size_bounds
@@ -44,14 +47,13 @@ EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
 # Trained on, the chance learned on, thresholds chosen on, reported on.
 SHARES = {"train": 0.5, "fit": 0.1, "dev": 0.1, "test": 0.3}
 DEPTH = 10
-_SIDES = ("old", "new", "gain")
 _NEEDED = ("query_id", "variant_id", "text", "original_text")
 
 
 @dataclass(frozen=True)
 class Built:
     """The candidates of a dataset. ``query`` numbers the query of each row; ``whole`` says that no candidate is left
-    out, so that choosing among them is what it would be at query time.
+    out, so that choosing among them is what it would be at query time. ``scored`` has the texts of the measures.
     """
 
     table: pl.DataFrame
@@ -61,12 +63,12 @@ class Built:
     whole: bool
     found: tuple[TopDocuments, TopDocuments] | None = None
     index: Path | None = None
+    scored: Sequence[str] = field(default=(), kw_only=True)
 
     @cached_property
     def measures(self) -> dict[str, MeasureRequest]:
         """The measures of both sides."""
-        texts = [name.removeprefix("new_") for name in self.table.columns if name.startswith("new_")]
-        return {one.text: one for one in Catalogue(None, {"background": "self"}).complete(texts)}
+        return {one.text: one for one in Catalogue(None, {"background": "self"}).complete(self.scored)}
 
     @cached_property
     def first(self) -> Ints:
@@ -75,15 +77,15 @@ class Built:
 
     def new(self, measure: str) -> Floats:
         """A measure of each candidate."""
-        return self._column(f"new_{measure}")
+        return self._column(new_column(measure))
 
     def old(self, measure: str) -> Floats:
         """A measure of each original, by query."""
-        return self._column(f"old_{measure}")[self.first]
+        return self._column(old_column(measure))[self.first]
 
     def gain(self, measure: str) -> Floats:
         """What each candidate gains over its original."""
-        return self._column(f"gain_{measure}")
+        return self._column(gain_column(measure))
 
     def _column(self, name: str) -> Floats:
         if name not in self.table.columns:
@@ -99,7 +101,7 @@ class Built:
         return np.array([part_of(normal(text), shares or SHARES, SALT) for text in self.originals])
 
     def texts(self, with_passages: bool = True) -> PairTexts:
-        """What a cross-encoder reads; with the first passages where the store has runs and texts."""
+        """What a cross-encoder reads; with the top-ranked passages where the store has runs and texts."""
         candidates = self.table["text"].to_list()
         if self.found is None or self.index is None or not with_passages:
             return PairTexts(self.originals, candidates, self.query)
@@ -114,10 +116,11 @@ class Built:
 def read_built(source: Path) -> Built:
     """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
     if (source / "askew.json").is_file():
-        return built_of(_published(source), whole=False)
+        stated = read_statement(walk(source)[0]).facts
+        return built_of(_published(source), [one.name for one in stated.measures], whole=False)
     store = Store(source)
     steps = {manifest.key: manifest for manifest in store.steps()}
-    pairs = [manifest for manifest in steps.values() if manifest.step == "pairs"]
+    pairs = finished_pairs(store)
     if len(pairs) != 1:
         raise DataError(
             f"{source}: expected a published dataset, or a store with one finished step 'pairs', found {len(pairs)}; "
@@ -125,15 +128,12 @@ def read_built(source: Path) -> Built:
         )
     table = _read(store, pairs[0], None)
     runs = steps.get(steps[pairs[0].input_key].input_key) if pairs[0].input_key in steps else None
-    built = built_of(table, whole=True)
+    built = built_of(table, measures_of(pairs[0]), whole=True)
     if runs is None:
         return built
     found = _found(_read(store, runs, ["query_id", "variant_id", "doc", "score"]), built)
     indexes = sorted(source.glob("index-bm25-*"))
-    return Built(
-        built.table, built.query, built.query_ids, built.originals, True, found,
-        indexes[0] if len(indexes) == 1 else None,
-    )  # fmt: skip
+    return replace(built, found=found, index=indexes[0] if len(indexes) == 1 else None)
 
 
 def _published(folder: Path) -> pl.DataFrame:
@@ -142,17 +142,15 @@ def _published(folder: Path) -> pl.DataFrame:
     if not files:
         raise DataError(f"{folder}: expected a published dataset with files below data/, found none")
     parts = zip(files, parquet_frames(files, "dataset"), strict=True)
-    table = pl.concat(frame.with_columns(split=pl.lit(file.name.partition("-")[0])) for file, frame in parts)
-    sides = {name: name.replace(":", "_", 1) for name in table.columns if name.partition(":")[0] in _SIDES}
-    return table.rename(sides)
+    return pl.concat(frame.with_columns(split=pl.lit(file.name.partition("-")[0])) for file, frame in parts)
 
 
 def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
 
 
-def built_of(table: pl.DataFrame, whole: bool) -> Built:
-    """Candidates from a table: a row for each, with the query that it reformulates."""
+def built_of(table: pl.DataFrame, scored: Sequence[str], whole: bool) -> Built:
+    """Candidates from a table: a row for each, with the query that it reformulates; ``scored`` are its measures."""
     missing = [name for name in _NEEDED if name not in table.columns]
     if missing:
         raise DataError(f"pairs: expected the column {missing[0]!r}, found {', '.join(table.columns)}")
@@ -162,11 +160,12 @@ def built_of(table: pl.DataFrame, whole: bool) -> Built:
     numbers = pl.DataFrame({"query_id": ids, "_query": np.arange(len(ids))})
     joined = table.join(numbers, on="query_id", maintain_order="left").sort("_query", maintain_order=True)
     originals = joined.group_by("_query", maintain_order=True).agg(pl.col("original_text").first())["original_text"]
-    return Built(joined.drop("_query"), joined["_query"].to_numpy(), ids.to_list(), originals.to_list(), whole)
+    numbered = joined["_query"].to_numpy()
+    return Built(joined.drop("_query"), numbered, ids.to_list(), originals.to_list(), whole, scored=scored)
 
 
 def _found(runs: pl.DataFrame, built: Built) -> tuple[TopDocuments, TopDocuments]:
-    """The first documents of each original and each candidate."""
+    """The top-ranked documents of each original and each candidate."""
     cut = runs.select("variant_id", doc=pl.col("doc").list.head(DEPTH), value=pl.col("score").list.head(DEPTH))
     wanted = (pl.Series("variant_id", built.query_ids), built.table["variant_id"])
     original, candidate = (

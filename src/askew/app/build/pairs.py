@@ -12,10 +12,13 @@ import pyarrow as pa
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction
+from askew.engine.manifest import Manifest
+from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
 
 NO_ORIGINAL = "the original found nothing"
 PER = ("query", "method")
+_SCORED = "scored_by"
 
 
 class _Counted(Protocol):
@@ -31,7 +34,7 @@ class Select:
     """
 
     name = "select"
-    version = 1
+    version = 2
     together = "query_id"
 
     def __init__(self, selector: SelectorPlugin, directions: Mapping[str, Direction], per: str = "query") -> None:
@@ -40,9 +43,9 @@ class Select:
         self.selector, self._directions, self.per = selector, dict(directions), per
 
     def settings(self) -> Mapping[str, Any]:
-        """The selector with its settings."""
+        """The selector with its settings, and all measures of the pairs, also those that choose nothing."""
         per = {} if self.per == "query" else {"per": self.per}
-        return {"selector": self.selector.name, **self.selector.settings(), **per}
+        return {"selector": self.selector.name, **self.selector.settings(), **per, _SCORED: list(self._directions)}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """One row for each pair."""
@@ -69,6 +72,16 @@ class Select:
         if self.per == "query" or not methods:
             return [scored]
         return [scored.filter(pl.col("method").is_in([ORIGINAL, name])) for name in methods]
+
+
+def finished_pairs(store: Store) -> list[Manifest]:
+    """The finished steps of a store that hold pairs; not those of an earlier version, whose columns are others."""
+    return [one for one in store.steps() if (one.stage, one.version) == (Select.name, Select.version)]
+
+
+def measures_of(pairs: Manifest) -> list[str]:
+    """The texts of the measures of finished pairs, which names of columns do not tell."""
+    return list(pairs.settings[_SCORED])
 
 
 def _by_query(pairs: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:

@@ -38,9 +38,11 @@ from askew.plugins.registry import check, from_spec, made_type, names, refuse_ot
 
 _FOLDER = DATA / "recipes"
 # The sections of a recipe; those in the second set are lists of tables.
-_TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evaluate", "select", "hard")
+_TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evaluate", "select", "hard", "publish")
 _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
+# What [publish] says of the dataset; title and description are else those of the recipe.
+_PUBLISH = ("title", "description", "license", "contact", "homepage", "citation", "version", "language")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 # Rows of a shard, by stage: few where a row takes long or comes out as many, so that work can be shared out and little
 # is lost with a worker.
@@ -182,6 +184,7 @@ class StageOf:
 
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
+    _check_publish(recipe)
     resources, groups = resources_of(recipe, store), groups_of(recipe)
     retrieve, evaluate = retrieve_stage(recipe, resources), _evaluate(recipe, resources, groups)
     if groups is None:
@@ -336,6 +339,14 @@ def groups_of(recipe: Recipe) -> Groups | None:
     for group, terms in words.items():
         _refuse_other_than_names(f"groups.words.{group}", terms)
     return Groups(words or load_lexicon(given["lexicon"]), chosen, tokens=tokens, name=recipe.name)
+
+
+def _check_publish(recipe: Recipe) -> None:
+    given = recipe.table("publish")
+    _only(given, _PUBLISH, "publish")
+    for key, value in given.items():
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(f"recipe: publish.{key} should be a text, found {value!r}")
 
 
 def _refuse_other_groups(recipe: Recipe, evaluate: Evaluate) -> None:

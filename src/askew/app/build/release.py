@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
+from askew.app.build.summary import counted_groups
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
-from askew.core.local import local_paths, public, public_settings, public_text
+from askew.core.local import local_paths, public, public_settings
+from askew.core.measure import pair_columns
 from askew.core.outcome import OUTCOMES
 from askew.core.version import __version__
 from askew.engine.run import StepOutcome
@@ -65,13 +67,17 @@ class _Release:
             facts |= self.robust_facts()
         # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
         table = self.with_context(chosen).drop("settings", strict=False)
-        renamed = {name: _renamed(name) for name in table.columns if _renamed(name) != name}
-        return publish(table.rename(renamed).rename(public_text), self.public(facts), out, repair=tables)
+        return publish(table.rename(self.public_columns()), self.public(facts), out, repair=tables)
 
-    def public(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def public(self, facts: Any) -> Any:
         """The facts without places of this machine."""
-        found: dict[str, Any] = public(facts, local_paths(self.build.recipe.sections))
-        return found
+        return public(facts, local_paths(self.build.recipe.sections))
+
+    def public_columns(self) -> dict[str, str]:
+        """New names for the columns of measures whose text has a place of this machine, such as a lexicon's file."""
+        texts = {one.text: self.public(one.text) for one in self.build.evaluate.asked}
+        found = (zip(pair_columns(text), pair_columns(shown), strict=True) for text, shown in texts.items())
+        return {name: shown for pairs in found for name, shown in pairs if name != shown}
 
     def read(self, step: str) -> pl.DataFrame:
         if not self.outcomes[step].manifest.parts:
@@ -89,8 +95,9 @@ class _Release:
         """What the card and the checks say of the run."""
         recipe, evaluate = self.build.recipe, self.build.evaluate
         return {
-            "title": str(recipe.sections.get("title", recipe.name)),
-            "description": str(recipe.sections.get("about", "Pairs of queries and other ways to ask them.")),
+            "title": recipe.sections.get("title", recipe.name),
+            "description": recipe.sections.get("about", "Queries and reformulations of them."),
+            **recipe.table("publish"),
             "collection": self.build.resources.collection.id,
             "ranker": self.ranker,
             "measures": {
@@ -100,8 +107,8 @@ class _Release:
             "subsets": list(self.selector.subsets),
             "selection": _selection(self.selector),
             "lexicons": [
-                {"id": one.id, "licence": one.licence or "not stated", "source": one.source or ""}
-                for one in evaluate.lexicons()
+                {"id": one.id, "groups": names, "license": one.licence or "not stated", "source": one.source or ""}
+                for one, names in counted_groups(evaluate)
             ],
             "recipe": recipe_text(public_settings(recipe.sections)),
             "counts": {name: outcome.manifest.rows_out for name, outcome in self.outcomes.items()},
@@ -131,7 +138,7 @@ class _Release:
         return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
 
     def with_robust(self, chosen: pl.DataFrame) -> pl.DataFrame:
-        """Whether each pair helps under every ranker; null where it was not asked of one, or has no score there."""
+        """Whether each pair improves under every ranker; null where one did not search it, or it has no score there."""
         measures = self.selector.measures()
         tables = {_PAIRS: chosen} | {step: self.pairs_under(step, chosen) for step in self.others}
         found = robust(tables, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))
@@ -140,7 +147,7 @@ class _Release:
         return chosen.join(found.select(*keys, known), on=keys, how="left", maintain_order="left")
 
     def pairs_under(self, step: str, chosen: pl.DataFrame) -> pl.DataFrame:
-        """The pairs that were asked of another ranker, with what they gain there."""
+        """The pairs that were searched with another ranker, with what they gain there."""
         if not self.outcomes[step].manifest.parts:
             return chosen.clear()
         measures, directions = self.selector.measures(), self.build.evaluate.directions
@@ -158,11 +165,6 @@ class _Release:
         if said is not chosen:
             chosen = chosen.join(said.select("query_id", "context"), on="query_id", how="left", maintain_order="left")
         return chosen if chosen["context"].count() else chosen.drop("context")
-
-
-def _renamed(name: str) -> str:
-    side, underscore, measure = name.partition("_")
-    return f"{side}:{measure}" if underscore and side in ("old", "new", "gain") else name
 
 
 def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:
@@ -244,7 +246,7 @@ def _outcomes(given: Mapping[str, Any], effectiveness: list[str], bias: list[str
 
 
 def _labels(rule: Callable[..., Any]) -> dict[str, int]:
-    """The label of each outcome, asked of the selection's own rule: 1 is better, 0 the same, -1 worse."""
+    """The label of each outcome, by the selection's own rule: 1 is better, 0 the same, -1 worse."""
     signs = itertools.product((1, 0, -1), (1, 0, -1))
     return {name: _label(rule, pair) for name, pair in zip(OUTCOMES, signs, strict=True)}
 

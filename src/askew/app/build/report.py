@@ -15,10 +15,11 @@ import pyarrow as pa
 from askew.app.build.pairs import Select
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
+from askew.app.build.summary import counted_groups
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.local import local_paths, public, public_settings, public_text
-from askew.core.measure import Direction
+from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
@@ -29,11 +30,11 @@ from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, measure_label
 from askew.publish.page.pictures import check_formats
 from askew.publish.page.refined import Refined, refined_section
-from askew.publish.page.selection import against_section, cross_section, help_section, subsets_section
+from askew.publish.page.selection import against_section, cross_section, improved_section, subsets_section
 from askew.publish.page.tradeoff import Side, examples_section, methods_section, outcomes_section, tradeoff_section
 from askew.publish.page.writing import check_out, write_report
 from askew.selectors.boxes import agg_all
-from askew.selectors.settings import find_columns
+from askew.selectors.settings import find_measures
 from askew.selectors.summary import buckets, summarise
 from askew.selectors.tables import (
     against_effectiveness,
@@ -123,9 +124,9 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     given = dict(selector.settings())
     judged = [one.text for one in build.evaluate.asked if "judgements" in one.family.reads]
     leaning = [one.text for one in build.evaluate.asked if "mentions" in one.family.reads]
-    effectiveness = _columns(given.get("effectiveness", given.get("measure", judged[:1])), directions)
-    lean = _columns(given.get("bias", []), directions)
-    looked_at = find_columns(selector.measures(), directions, selector.name)
+    effectiveness = _measures(given.get("effectiveness", given.get("measure", judged[:1])), directions)
+    lean = _measures(given.get("bias", []), directions)
+    looked_at = find_measures(selector.measures(), directions, selector.name)
     part = dict.fromkeys(directions, HELD_OUT)
     if selector.name == "boxes":
         part |= dict.fromkeys(lean, NAMES) | dict.fromkeys(effectiveness, DECIDES)
@@ -146,12 +147,12 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
 
 def _same(pairs: pl.DataFrame, one: str, other: str) -> bool:
     """Whether two measures say the same of every pair."""
-    sides = [(pairs.get_column(f"{side}_{name}") for name in (one, other)) for side in ("old", "new")]
+    sides = [(pairs.get_column(side(name)) for name in (one, other)) for side in (old_column, new_column)]
     return len(pairs) > 0 and all(np.allclose(a, b, rtol=0, atol=1e-12, equal_nan=True) for a, b in sides)
 
 
-def _columns(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
-    return find_columns([given] if isinstance(given, str) else list(given), directions, "report")
+def _measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
+    return find_measures([given] if isinstance(given, str) else list(given), directions, "report")
 
 
 def sentence_of(choice: SelectionFacts) -> str:
@@ -224,7 +225,7 @@ class _Report:
         if rankers:
             found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.bounds)
             yield cross_section(self.files, found, self.labels, self.ranker)
-        yield self._helped()
+        yield self._improved()
         yield self._tradeoff()
         found = outcome_table(self.pairs, self.main)
         if len(found):
@@ -232,25 +233,27 @@ class _Report:
         if self.stage.selector.name == "boxes":
             yield self._refined(self._rankers(HARD) or rankers)
         yield self._examples()
-        yield limits_section()
+        groups = [name for _, names in counted_groups(self.build.evaluate) for name in names]
+        yield limits_section(list(dict.fromkeys(groups)))
 
     def _rankers(self, prefix: str) -> dict[str, pl.DataFrame]:
         """The scores of variants under other rankers."""
-        columns = ["query_id", "variant_id", "method", *self.directions]
+        columns = ["query_id", "variant_id", "method", *map(column_of, self.directions)]
         steps = [step.name for step in self.build.plan.steps if isinstance(step.stage, Evaluate)]
         found = [name for name in steps if name.startswith(prefix) and name in self.outcomes]
         return {name.removeprefix(prefix): _frame(self.store, self.outcomes[name], columns) for name in found}
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
-        about = str(recipe.sections.get("about", "Pairs of queries and other ways to ask them."))
+        about = str(recipe.sections.get("about", "Queries and reformulations of them."))
         about = public(about, local_paths(recipe.sections))
+        groups = counted_groups(self.build.evaluate)
         chosen = ", ".join(f"{name} {int(self.pairs[name].sum()):,}" for name in self.choice.subsets)
         rows: list[tuple[str, object]] = [
             ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
             ("ranker", ", ".join([self.ranker, *_said(settings, but=("ranker",))])),
             ("pairs", f"{len(self.pairs):,} of {self.pairs['query_id'].n_unique():,} queries"), ("subsets", chosen),
-            ("lexicons", ", ".join(one.id for one in self.build.evaluate.lexicons()) or "none"),
+            ("groups", "; ".join(f"{', '.join(names)} (lexicon {one.id})" for one, names in groups) or "none"),
         ]  # fmt: skip
         return [paragraph(about, kind="lead"), paragraph(sentence_of(self.choice)), facts(rows)]
 
@@ -291,7 +294,7 @@ class _Report:
         found = against_table(rows, self.directions, self.bounds)
         ps: dict[str, float] = {}
         for name, direction in self.directions.items():
-            there = rows.select(f"other_{name}", f"chosen_{name}").drop_nulls()
+            there = rows.select(f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
             if len(there):
                 # The sizes of a measure that is best at zero are better when lower.
                 to_zero = direction is Direction.ZERO
@@ -307,10 +310,10 @@ class _Report:
         agree = int(rows.get_column("agree").sum())
         return against_section(self.files, tested, self.labels, self.main, self.choice.effectiveness, agree)
 
-    def _helped(self) -> Section:
+    def _improved(self) -> Section:
         shares = gain_shares(self.pairs, self.main, list(self.directions), self.choice.tolerance)
         gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
-        return help_section(self.files, shares, gains, self.labels, self.main)
+        return improved_section(self.files, shares, gains, self.labels, self.main)
 
     def _side(self, measure: str) -> Side:
         return Side(measure, self.labels[measure], self.directions[measure])
@@ -327,8 +330,8 @@ class _Report:
         return tradeoff_section(self.files, clouds, words, methods, sides, self.main)
 
     def _clouds(self, effectiveness: str, lean: str) -> tuple[list[Points], str]:
-        """The points of both kinds, thinned by lot, and a sentence that says how many there are."""
-        gains = [f"gain_{lean}", f"gain_{effectiveness}"]
+        """The points of both kinds, sampled, and a sentence that says how many there are."""
+        gains = [gain_column(lean), gain_column(effectiveness)]
         known = self.pairs.select(self.main, *gains).with_columns(pl.col(gains).fill_nan(None)).drop_nulls()
         clouds, said, lot = [], [], ""
         for name, part in ((NOT_CHOSEN, known.filter(~pl.col(self.main))), (self.main, known.filter(self.main))):
@@ -337,7 +340,7 @@ class _Report:
             clouds.append(Points(name, x, y))
             amount = f"all {len(part):,}"
             if len(drawn) < len(part):
-                amount, lot = f"{len(drawn):,} of {len(part):,}", f", by lot with seed {self.seed}"
+                amount, lot = f"{len(drawn):,} of {len(part):,}", f", sampled with seed {self.seed}"
             said.append(f"{amount} pairs {name if name == NOT_CHOSEN else f'of {name}'}")
         lost = len(self.pairs) - len(known)
         unscored = f" {lost:,} pairs have no score on one of the two." if lost else ""
@@ -345,7 +348,7 @@ class _Report:
 
     def _outcome_measures(self) -> str:
         given = self.stage.selector.settings()
-        sides = [_columns(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
+        sides = [_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
         sides[0] = sides[0] or (self.choice.effectiveness,)
         return f"{_and(sides[0])} for what is retrieved and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
 
@@ -358,12 +361,13 @@ class _Report:
             pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
             None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
         )  # fmt: skip
-        every = _frame(self.store, self.outcomes["scores"], ["query_id", "variant_id", "text", "method", measure])
+        needed = ["query_id", "variant_id", "text", "method", column_of(measure)]
+        every = _frame(self.store, self.outcomes["scores"], needed)
         originals = every.filter(pl.col("method") == ORIGINAL)
         # Variants whose original found nothing are counted where pairs are made, and belong to no original here.
         scores = every.filter(pl.col("query_id").is_in(originals.get_column("query_id").implode()))
         missing = str(self.stage.selector.settings().get("missing", "drop"))
-        values = originals.get_column(measure).to_numpy()
+        values = originals.get_column(column_of(measure)).to_numpy()
         found = Refined(
             queries,
             refined_table(self.pairs, values, self.chosen, measure, direction, self.bounds[measure]),
@@ -379,9 +383,9 @@ class _Report:
         tables = {f"{self.main}: the most gained on {label}": extreme_pairs(chosen, by)}
         shown = list(dict.fromkeys([effectiveness, lean]))
         for name in self.choice.those(HELD_OUT, NAMES):
-            hurt = extreme_pairs(chosen, [name], worst=True)
-            if len(hurt):
-                tables[f"{self.main}: hurt most on {self.labels[name]}, which was held out"] = hurt
+            lost = extreme_pairs(chosen, [name], worst=True)
+            if len(lost):
+                tables[f"{self.main}: worsened most on {self.labels[name]}, which was held out"] = lost
                 shown = list(dict.fromkeys([*shown, name]))
                 break
         tables[f"Not chosen: the most lost on {label}"] = extreme_pairs(rest, by, worst=True)
@@ -389,7 +393,7 @@ class _Report:
 
 
 def thinned(n: int, most: int, seed: int = 0) -> Any:
-    """Which of n things are shown: all of them, or so many by lot, in their order."""
+    """Which of n things are shown: all of them, or so many sampled, in their order."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng([seed, n, 3]).permutation(n)[:most])

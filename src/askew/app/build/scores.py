@@ -16,7 +16,7 @@ from askew.app.scoring.requested import Key, keys_of
 from askew.app.scoring.scorer import Scorer
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
-from askew.core.measure import Bounds, Direction
+from askew.core.measure import Bounds, Direction, check_columns, column_of
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.kinds import DocMentions
 
@@ -27,7 +27,7 @@ class Evaluate:
     """Scores every variant by every measure, with the judgements of its query."""
 
     name = "evaluate"
-    version = 1
+    version = 2
 
     def __init__(
         self, measures: Sequence[str], resources: Resources, groups: Groups | None = None,
@@ -36,6 +36,7 @@ class Evaluate:
         # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
         self._catalogue = catalogue or Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(measures)
+        check_columns(one.text for one in self.asked)
         for one in self.asked:
             one.check()
         self._resources = resources
@@ -84,7 +85,7 @@ class Evaluate:
         """The variants with a column for each measure."""
         table = rows.select([name for name in _CARRIED if name in rows.column_names])
         for text, values in self.scorer.score(_lists(rows)).items():
-            table = table.append_column(text, pa.array(values, pa.float64()))
+            table = table.append_column(column_of(text), pa.array(values, pa.float64()))
         return table, {}
 
 

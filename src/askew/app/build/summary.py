@@ -9,9 +9,19 @@ import pyarrow as pa
 
 from askew.app.build.pairs import Select
 from askew.app.build.scores import Evaluate
+from askew.core.lexicon import Lexicon
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.selectors.summary import summarise
+
+
+def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
+    """The lexicons of the measures, each with those of its groups that a measure counts."""
+    found = []
+    for lexicon in evaluate.lexicons():
+        used = {name for one in evaluate.asked if one.measure.param("lexicon") == lexicon.id for name in one.groups}
+        found.append((lexicon, [name for name in lexicon.group_names if name in used or not used]))
+    return found
 
 
 def summary_of(

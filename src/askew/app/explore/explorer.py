@@ -35,7 +35,7 @@ from askew.app.explore.warrant import WarrantRules
 from askew.app.scoring.requested import Key, key_of
 from askew.app.search.reformulate import FirstPass
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import Direction
+from askew.core.measure import Direction, column_of, gain_column, new_column
 from askew.core.outcome import outcome_of, verdict
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
@@ -186,7 +186,8 @@ class Explorer:
         effectiveness, proxy = placed or AGREEMENT, placed is None
         directions = {**self.scorer.directions(grades is not None), AGREEMENT: Direction.UP}
         table = pl.DataFrame(pl.from_arrow(kept)).with_columns(
-            *(pl.Series(name, values) for name, values in scores.items()), pl.Series(AGREEMENT, agreement)
+            *(pl.Series(column_of(name), values) for name, values in scores.items()),
+            pl.Series(column_of(AGREEMENT), agreement),
         )
         chosen = Pareto(effectiveness, self.lean).select_counted(table.filter(pl.Series(found)), directions)
         lost = {**dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
@@ -200,7 +201,7 @@ class Explorer:
 
     def _original(self, table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
         row = table.filter(pl.col("method") == ORIGINAL).row(0, named=True)
-        values = {name: _number(row[name]) for name in directions}
+        values = {name: _number(row[column_of(name)]) for name in directions}
         named = self._rules.groups(row["text"])
         return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, named)
 
@@ -208,9 +209,9 @@ class Explorer:
         return [
             Variant(
                 row["variant_id"], row["text"], row["method"], row["doc_id"],
-                {name: _number(row[f"new_{name}"]) for name in directions},
-                {name: _number(row[f"gain_{name}"]) for name in directions}, None if proxy else row["outcome"],
-                _lean_verdict(row[f"gain_{self.lean}"]), bool(row["front"]), self._rules.groups(row["text"]),
+                {name: _number(row[new_column(name)]) for name in directions},
+                {name: _number(row[gain_column(name)]) for name in directions}, None if proxy else row["outcome"],
+                _lean_verdict(row[gain_column(self.lean)]), bool(row["front"]), self._rules.groups(row["text"]),
             )
             for row in pairs.iter_rows(named=True)
         ]  # fmt: skip

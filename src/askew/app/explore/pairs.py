@@ -13,14 +13,14 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.pairs import finished_pairs, measures_of
 from askew.app.explore.plan import made_at
 from askew.core.errors import DataError, StoreError, UnknownName
-from askew.core.measure import Measure
+from askew.core.measure import Measure, gain_column, pair_columns
 from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 
-STAGE = "select"
 PAGE_ROWS, MOST_ROWS = 25, 200
 # A cell that begins so would be a formula to a program for spreadsheets.
 _FORMULA = r"^([=+\-@\t\r])"
@@ -63,7 +63,7 @@ class PairPage:
 
 def datasets(store: Store) -> list[Manifest]:
     """The finished steps that hold pairs, the last one made first where that is known."""
-    found = [one for one in store.steps() if one.stage == STAGE and one.parts]
+    found = [one for one in finished_pairs(store) if one.parts]
     return sorted(found, key=lambda one: (-made_at(store, one), one.step, one.key))
 
 
@@ -110,10 +110,9 @@ class ShownPairs:
     """One dataset."""
 
     def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest) -> None:
-        self.name, self.manifest, self._frame = name, manifest, frame
+        self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures_of(manifest)
         # The manifest lists columns by name, the parts have them in the order of the recipe.
         columns = frame.collect_schema()
-        self.measures = [one.removeprefix("gain_") for one in columns if one.startswith("gain_")]
         self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
         self.columns = list(columns)
 
@@ -165,7 +164,7 @@ class ShownPairs:
         for name in _FACETS:
             if getattr(wanted, name):
                 frame = frame.filter(pl.col(name).cast(pl.String) == getattr(wanted, name))
-        gain = pl.col(f"gain_{wanted.measure or self.measures[0]}").fill_nan(None) if self.measures else pl.lit(0.0)
+        gain = pl.col(gain_column(wanted.measure or self.measures[0])).fill_nan(None) if self.measures else pl.lit(0.0)
         if wanted.least is not None:
             frame = frame.filter(gain >= wanted.least)
         if wanted.sort:
@@ -186,8 +185,8 @@ class ShownPairs:
         """A pair for a page: its texts, what it is marked as, and old, new and gain of each measure."""
         kept = {name: row[name] for name in ("query_id", "variant_id", "original_text", "text", "method", "outcome",
                                              "group", "label") if name in row}  # fmt: skip
-        values = {name: {side: _number(row.get(f"{side}_{name}")) for side in ("old", "new", "gain")}
-                  for name in self.measures}  # fmt: skip
+        sides = {name: zip(("old", "new", "gain"), pair_columns(name), strict=True) for name in self.measures}
+        values = {name: {side: _number(row.get(column)) for side, column in each} for name, each in sides.items()}
         return {**kept, "subsets": [name for name in self.subsets if row[name]], "measures": values}
 
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import polars as pl
 
-from askew.app.build.built_pairs import Built, built_of, read_built
+from askew.app.build.built_pairs import EFFECTIVENESS, LEAN, Built, built_of, read_built
 from askew.app.build.recipe import Recipe, groups_of
 from askew.app.search.classify import make_classifier
 from askew.app.train.trained import ModelTrainer, Trained
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.core.groups import Groups, GroupsLike
+from askew.core.measure import new_column
 from askew.plugins.methods import ClassifierPlugin
 from askew.trainers.common import Progress, write_whole
 from askew.trainers.selector import ORIGINAL
@@ -197,7 +198,7 @@ class Selector:
         """Train on the store of a build or a published dataset (a folder), or on a table of pairs.
 
         A table has the columns query_id, original_text and text, and what the labels are learned from: fair and
-        negative, or for ``learns="effectiveness"`` and ``"no-loss"`` gain_RR@10. What was measured is in ``trained``.
+        negative, or for ``learns="effectiveness"`` and ``"no-loss"`` gain_RR_10. What was measured is in ``trained``.
         """
         folder = _kept_for(self)
         source = pairs if isinstance(pairs, str | Path) else _table_of(pairs)
@@ -264,7 +265,8 @@ def _table_of(pairs: Any) -> Built:
     frame = pl.DataFrame(pairs)
     if "variant_id" not in frame.columns:
         frame = frame.with_columns(variant_id=pl.format("row {}", pl.int_range(pl.len())))
-    return built_of(frame, whole=False)
+    scored = [text for text in (EFFECTIVENESS, LEAN) if new_column(text) in frame.columns]
+    return built_of(frame, scored, whole=False)
 
 
 def _built_of_texts(candidates: Mapping[Any, Sequence[str]]) -> Built | None:

@@ -1,4 +1,4 @@
-"""How a run came about: its steps with every row accounted for, its measures and their part in the choice."""
+"""How a run was computed: its steps with every row accounted for, its measures and their part in the choice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from askew.publish.card import NOT_BIAS
+from askew.publish.card import NOT_BIAS, group_limit
 from askew.publish.page import numerals as n
 from askew.publish.page.document import Section, folded, listed
 from askew.publish.page.parts import PageParts
@@ -57,7 +57,7 @@ def making_section(
     ]
     told = [Column("measure", CODE), *(Column(label, WORDS) for label in ("better", "part in the choice"))]
     lines = [[one.name, one.better, one.part, one.signature] for one in measures]
-    return Section("run", "How it came about", [
+    return Section("run", "How it was computed", [
         files.table(table("steps", "Steps of the run", head, rows, note), pl.DataFrame(counts)),
         files.table(table("measures", "Measures", [*told, Column("signature", CODE)], lines),
                     pl.DataFrame([vars(one) for one in measures])),
@@ -66,15 +66,13 @@ def making_section(
 
 
 LIMITS = (
-    NOT_BIAS,
-    "The published lexicons know two groups. People and documents outside them are not seen by these measures.",
     "A pair is better or worse under this ranker, this collection and these judgements.",
     "The best of many candidates is taken by a measured score, so that score is better than a new run would find it. "
     "Held-out measures and other rankers tell more.",
-    "A query asked otherwise may ask for something else. Nobody has judged that here.",
+    "A reformulated query may ask for something else than its original. Nobody has judged that here.",
 )
 
 
-def limits_section() -> Section:
-    """What the numbers do not say."""
-    return Section("limits", "What this does not say", [listed(LIMITS)])
+def limits_section(groups: Sequence[str]) -> Section:
+    """What the numbers do not say; ``groups`` are those that the measures count."""
+    return Section("limits", "What this does not say", [listed([NOT_BIAS, group_limit(groups), *LIMITS])])

@@ -1,4 +1,4 @@
-"""Sections of the report of a selection: before and after, against others, under other rankers, who is helped.
+"""Sections of the report of a selection: before and after, against others, other rankers, improved queries.
 
 Each takes the data frames that ``askew.selectors`` makes and gives a section; texts are escaped where they are placed.
 """
@@ -19,12 +19,13 @@ from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, labels_note, slug
 from askew.publish.page.table import Group, Table, columns, table
 
-_BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", "helped", "same", "hurt")
+_COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
+_BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
     f"A change is that of the mean relative to the mean before, in percent. Intervals are of 95%, over {n.FEWEST} "
-    "queries or more: valid for every distribution where a measure has bounds, else studentized. Helped, same and hurt "
-    "count pairs."
+    "queries or more: valid for every distribution where a measure has bounds, else studentized."
 )
+_QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
 Row = dict[str, Any]
 
 
@@ -57,7 +58,7 @@ def _before_after(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[st
 
 def _before_after_row(row: Row, labels: Mapping[str, str]) -> list[str]:
     means = n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"])
-    counts = (n.count(row[side]) for side in ("helped", "same", "hurt"))
+    counts = (n.count(row[name.replace(" ", "_")]) for name in _COUNTS)
     return [labels[row["measure"]], n.count(row["pairs"]), *means, n.interval_of(row), *counts]
 
 
@@ -142,29 +143,31 @@ def _cross_line(row: Row) -> str:
     return f"{row['ranker']}, {row['subset']}: {row['chosen']:,} pairs{missing}"
 
 
-def help_section(
+def improved_section(
     files: PageParts, shares: pl.DataFrame, gains: Mapping[str, Floats], labels: Mapping[str, str], subset: str
 ) -> Section:
-    """Figure 2 of Refairmulate: gains of each query in order, and how many are helped and hurt."""
+    """Figure 2 of Refairmulate: gains of each query in order, and how many improve and worsen."""
     rows, drawn = [], []
     for row in shares.iter_rows(named=True):
         cells = [
             (n.share(row[f"{side}_share"]), n.share_interval(row[f"{side}_low"], row[f"{side}_high"]))
-            for side in ("helped", "same", "hurt")
+            for side in _QUERIES
         ]
         rows.append([labels[row["measure"]], n.count(row["queries"]), *(text for cell in cells for text in cell)])
         if row["queries"]:
-            drawn.append(_help_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
-    head = columns("measure", "queries", "helped", "95% interval", "same", "95% interval", "hurt", "95% interval")
+            drawn.append(_improved_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
+    labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
+    head = columns("measure", "queries", *labels_of)
     note = "Shares of queries with Wilson's 95% intervals; a query with several pairs counts by its mean gain."
-    caption = f"Queries of the subset {subset} that gain, stay and lose"
-    given = table("help-hurt", caption, head, rows, note, labels_note(labels.values()))
-    return Section("help-hurt", "Who is helped, who is hurt", [files.table(given, shares), figures(*drawn)])
+    caption = f"Queries of the subset {subset} that improve, stay unchanged and worsen"
+    given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))
+    return Section("improved-worsened", "Improved and worsened queries", [files.table(given, shares), figures(*drawn)])
 
 
-def _help_figure(files: PageParts, row: Row, gains: Floats, label: str) -> Markup:
-    helped, same, hurt = (f"{side} {n.share(row[f'{side}_share'])}" for side in ("helped", "same", "hurt"))
-    words = f"{helped}, {same}, {hurt} of {row['queries']:,} queries."
+def _improved_figure(files: PageParts, row: Row, gains: Floats, label: str) -> Markup:
+    said = {side: side.partition("_")[0] for side in _QUERIES}
+    improved, unchanged, worsened = (f"{said[side]} {n.share(row[f'{side}_share'])}" for side in _QUERIES)
+    words = f"{improved}, {unchanged}, {worsened} of {row['queries']:,} queries."
     told = f"The gain of each query from the highest to the lowest; above zero is better. {words}"
-    about = About(slug(row["measure"], files.charts, "help-hurt"), f"Gains on {label}", told)
-    return files.chart(about, sorted_gains(about, gains, "gain", [helped, hurt]), words)
+    about = About(slug(row["measure"], files.charts, "improved-worsened"), f"Gains on {label}", told)
+    return files.chart(about, sorted_gains(about, gains, "gain", [improved, worsened]), words)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.measure import Direction
+from askew.core.measure import Direction, new_column, old_column
 from askew.core.ranking import Floats
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Line, Points, scatter
@@ -59,13 +59,13 @@ def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, S
     moves = [Line("", np.array([row[0], row[1]]), np.array([row[2], row[3]]), 4, 1) for row in rows]
     front = front_of(new_x, new_y, sides[1].direction, sides[0].direction)
     groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
-    lines = [*moves, *([Line("beaten by no other method", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
+    lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
     told = f"For each method the means of {sides[0].label} and {sides[1].label}, before and after, over its candidates."
     about = About("methods", "What methods do to all their candidates", told)
     drawn = scatter(about, groups, f"mean of {sides[1].label}", f"mean of {sides[0].label}", lines, size=5)
     words = (
         "Chosen or not; before are the originals of the same queries, joined to after by thin lines. The thick line "
-        "joins the methods that no other beats on both measures."
+        "is the Pareto front: no other method is better on both measures."
     )
     return files.chart(about, drawn, words)
 
@@ -136,7 +136,7 @@ def _outcome_cell(row: dict[str, Any]) -> str:
 
 def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measures: Mapping[str, str]) -> Section:
     """A few pairs in their words; ``tables`` gives pairs under what they are examples of, ``measures`` the labels."""
-    head = [Column("original", QUOTE), Column("asked otherwise", QUOTE), Column("method", CODE)]
+    head = [Column("original", QUOTE), Column("reformulated", QUOTE), Column("method", CODE)]
     head += [Column(label) for label in measures.values()]
     body = [paragraph("Single pairs at the ends of the range, not typical ones. Scores are before → after.")]
     for number, (caption, rows) in enumerate(tables.items(), 1):
@@ -146,5 +146,5 @@ def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measu
 
 
 def _example_row(row: dict[str, Any], measures: Sequence[str]) -> list[str]:
-    moves = [f"{n.mean(row[f'old_{name}'], 3)} → {n.mean(row[f'new_{name}'], 3)}" for name in measures]
+    moves = [f"{n.mean(row[old_column(name)], 3)} → {n.mean(row[new_column(name)], 3)}" for name in measures]
     return [row["original_text"], row["text"], row["method"], *moves]

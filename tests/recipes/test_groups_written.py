@@ -1,0 +1,106 @@
+"""What a build of other groups writes names these groups, and no word of the published ones."""
+
+import json
+import re
+import tomllib
+
+import polars as pl
+import pytest
+
+from askew.app.build.facade import build
+from askew.app.build.recipe import Recipe
+from askew.core.lexicon import load_lexicon
+
+QUERIES = {
+    f"q{i}": f"{topic} advice for everyone"
+    for i, topic in enumerate(("housing", "exercise", "music", "travel", "cooking", "savings", "reading", "sleep"))
+}
+# Who is named in the documents of a topic, by rank.
+NAMED = ("elderly people", "young people", "the elderly", "teenagers", "a committee")
+GENDERED = re.compile(r"male|female|gender|\bwomen|rekabsaz")
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("collection")
+    docs, judged = [], []
+    for number, (query, text) in enumerate(QUERIES.items()):
+        topic = text.split()[0]
+        for rank in range(len(NAMED)):
+            who = NAMED[(rank + number) % len(NAMED)]
+            docs.append(f"{query}-{rank}\t{' '.join([topic] * (5 - rank))} advice written for {who} and everyone")
+        judged.append(f"{query} 0 {query}-{number % 3} 1")
+    (folder / "docs.tsv").write_text("\n".join(docs) + "\n")
+    (folder / "queries.tsv").write_text("".join(f"{query}\t{text}\n" for query, text in QUERIES.items()))
+    (folder / "qrels.txt").write_text("\n".join(judged) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(collection, tmp_path_factory):
+    """The folder of a report and that of a dataset, with groups old and young."""
+    measures = ["RR@10", "ARaB(tf)@10", "LexiconShare@10", "NFaiRR@10"]
+    recipe = Recipe("ages", {
+        "title": "Ages", "about": "A recipe for a test.",
+        "collection": {"source": str(collection)},
+        "groups": {"lexicon": "age", "names": ["old", "young"]},
+        "reformulate": [{"method": "reduce"}, {"method": "stem.porter"}],
+        "retrieve": {"ranker": "bm25", "k": 10},
+        "evaluate": {"measures": measures},
+        "select": {"selector": "refairmulate", "bias": "ARaB(tf)@10 LexiconShare@10"},
+        "publish": {"title": "Pairs by age", "license": "cc0-1.0", "contact": "Data desk", "homepage": "https://e.org"},
+    })  # fmt: skip
+    folder = tmp_path_factory.mktemp("written")
+    pairs = build(recipe, store=folder / "store")
+    pairs.report(folder / "report", latex=True, figures=["svg"])
+    pairs.publish(folder / "dataset")
+    return folder
+
+
+def test_the_report_and_the_dataset_have_no_word_of_other_groups(written):
+    files = [path for part in ("report", "dataset") for path in sorted((written / part).rglob("*")) if path.is_file()]
+    assert {path.suffix for path in files} >= {".html", ".csv", ".tex", ".svg", ".md", ".json", ".tsv", ".parquet"}
+    for path in files:
+        text = path.read_bytes().decode() if path.suffix != ".parquet" else pl.read_parquet(path).write_csv()
+        found = GENDERED.search(text.lower())
+        assert found is None, (path.name, text[max(0, found.start() - 80) : found.end() + 80])
+
+
+def test_the_facts_the_card_and_the_metadata_name_the_groups_with_license_and_source(written):
+    lexicon, folder = load_lexicon("age"), written / "dataset"
+    facts = json.loads((folder / "askew.json").read_text())["facts"]
+    stated = {"id": lexicon.id, "groups": ["young", "old"], "license": lexicon.licence, "source": lexicon.source}
+    assert facts["lexicons"] == [stated]
+    card = (folder / "README.md").read_text()
+    assert f"| `{lexicon.id}` | young, old | `{lexicon.licence}` | {lexicon.source}" in card.replace("&#59;", ";")
+    metadata = json.loads((folder / "croissant.json").read_text())
+    assert f"{lexicon.id} (groups young, old; license {lexicon.licence};" in metadata["rai:dataAnnotationProtocol"]
+    page = (written / "report" / "report.html").read_text()
+    assert f"young, old (lexicon {lexicon.id})" in page
+    assert "The measures of lean count these groups: young, old." in page
+
+
+def test_what_the_recipe_says_of_the_dataset_is_in_the_card_the_metadata_and_the_facts(written):
+    folder = written / "dataset"
+    facts = json.loads((folder / "askew.json").read_text())["facts"]
+    assert (facts["title"], facts["description"]) == ("Pairs by age", "A recipe for a test.")
+    assert (facts["license"], facts["contact"], facts["homepage"]) == ("cc0-1.0", "Data desk", "https://e.org")
+    assert tomllib.loads(facts["recipe"])["publish"]["title"] == "Pairs by age"
+    metadata = json.loads((folder / "croissant.json").read_text())
+    assert (metadata["name"], metadata["license"], metadata["url"]) == ("Pairs by age", "cc0-1.0", "https://e.org")
+    assert metadata["rai:dataReleaseMaintenancePlan"].endswith("Contact: Data desk")
+    card = (folder / "README.md").read_text()
+    assert 'pretty_name: "Pairs by age"\nlicense: cc0-1.0\n' in card
+    assert "\nContact: Data desk\n" in card
+
+
+def test_the_columns_are_identifiers_and_the_same_in_the_store_and_the_dataset(written):
+    stored = pl.concat([pl.read_parquet(path) for path in sorted((written / "store").glob("pairs-*/*.parquet"))])
+    released = pl.concat([pl.read_parquet(path) for path in sorted((written / "dataset/data").glob("*.parquet"))])
+    assert all(name.isidentifier() for name in (*stored.columns, *released.columns))
+    assert set(released.columns) - set(stored.columns) == set()
+    assert {"old_RR_10", "new_ARaB_tf_10", "gain_LexiconShare_10"} <= set(released.columns)
+    both = ["query_id", "variant_id", "gain_RR_10", "new_ARaB_tf_10"]
+    assert released.select(both).join(stored.select(both), on=both, how="anti").is_empty()
+    scores = pl.concat([pl.read_parquet(path) for path in sorted((written / "store").glob("scores-*/*.parquet"))])
+    assert {"RR_10", "ARaB_tf_10", "LexiconShare_10", "NFaiRR_10"} <= set(scores.columns)
