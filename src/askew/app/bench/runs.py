@@ -20,8 +20,8 @@ from askew.app.bench.scoring import BenchScorer
 from askew.app.build.built_pairs import LEAN
 from askew.app.build.recipe import Recipe, prepare
 from askew.app.build.resources import Resources
-from askew.app.build.runs import Retrieve
-from askew.app.build.variants import ORIGINAL, Reformulate
+from askew.app.build.runs import RetrieveStage
+from askew.app.build.variants import ORIGINAL, ReformulateStage
 from askew.app.scoring.ranked import NEUTRAL, Counting, group_names, leaning_groups
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.lexicon import load_lexicon
@@ -108,7 +108,7 @@ class World:
             return partial(self.searched, build("ranker", "crossencoder", {**given, "index": self.resources.index()}))
         if lever.kind == REFORMULATE:
             stage = self._prepared(self._base, lever)[0]["variants"]
-            assert isinstance(stage, Reformulate)
+            assert isinstance(stage, ReformulateStage)
             stage.prepare()
             return partial(self._asked_otherwise, stage, lever, choice)
         return self._replayed(lever)
@@ -182,7 +182,7 @@ class World:
 
         return find
 
-    def _asked_otherwise(self, stage: Reformulate, lever: Lever, choice: Criteria, told: Told) -> MethodRun:
+    def _asked_otherwise(self, stage: ReformulateStage, lever: Lever, choice: Criteria, told: Told) -> MethodRun:
         start, otherwise, parts, done = time.perf_counter(), 0, [], 0
         for rows in self._chunks(told):
             variants = self._variants(stage.run(rows)[0], done, lever, choice)
@@ -213,7 +213,7 @@ class World:
 
 def _ranker_of(stages: Mapping[str, Stage]) -> RankerPlugin:
     stage = stages["runs"]
-    assert isinstance(stage, Retrieve)
+    assert isinstance(stage, RetrieveStage)
     stage.prepare()
     return stage.ranker
 
