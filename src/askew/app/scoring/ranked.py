@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_run, named_runs
 from askew.core.errors import ConfigError, DataError
+from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.measure import Measure
 from askew.core.ranking import Floats, Ints, Rankings
@@ -72,6 +73,14 @@ class Counting:
     lexicon: str | Lexicon = "rekabsaz2020"
     tokens: str = "word"
     groups: str = "auto"
+    overlap: str = "all"
+
+    @classmethod
+    def of(cls, groups: Groups | None) -> Counting:
+        """Count these groups; the published ones where none are given."""
+        if groups is None:
+            return cls()
+        return cls(lexicon=groups.lexicon, tokens=groups.tokenizer, groups=groups.difference, overlap=groups.overlap)
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,7 @@ def read_ranked(
     needed = np.zeros(len(universe.doc_ids), np.bool_)
     needed[rankings.docs] = True
     lexicon = load_lexicon(counting.lexicon)
-    key = (lexicon.id, counting.tokens, "all")
+    key = (lexicon.id, counting.tokens, counting.overlap)
     every = _by_row(universe, rankings, judged)
     counted = needed.copy()
     counted[every.doc[every.relevant]] = True
