@@ -141,11 +141,14 @@ def test_all_candidates_have_ids_of_their_own_and_the_id_of_their_query(made, pd
 
 
 @needs_pyterrier
-def test_reformulate_counts_the_groups_that_are_given_and_refuses_what_is_wrong(made, pd):
+def test_reformulate_counts_the_groups_that_are_given_and_refuses_what_is_wrong(made, bm25, pd):
     queries = pd.DataFrame({"qid": ["q"], "query": ["jobs for old people"]})
-    age = askew.Groups.of("age:old,young")
-    own = askew.Reformulator("swap", groups=age).reformulate({"q": "jobs for old people"})["text"].to_list()
-    assert made.Reformulate("swap", groups=age)(queries)["query"].tolist() == (own or ["jobs for old people"])[:1]
+    found = {}
+    for groups in ("age:old,young", "gender"):
+        own = askew.Reformulator("fairfeedback", groups=groups).reformulate({"q": "jobs for old people"}, bm25)
+        found[groups] = made.Reformulate("fairfeedback", bm25, groups)(queries)["query"].tolist()
+        assert found[groups] == own["text"].to_list()[:1]
+    assert found["age:old,young"] != found["gender"]
     with pytest.raises(ConfigError, match="candidates=: expected one of first, all"):
         made.Reformulate("reduce", candidates="best")
     with pytest.raises(ConfigError, match="give ranker="):
