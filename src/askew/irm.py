@@ -1,4 +1,4 @@
-"""askew's measures of lean inside ir_measures, and so inside PyTerrier experiments.
+"""askew's measures of lean inside ir_measures; for PyTerrier see ``askew.pyterrier``.
 
     import ir_measures
     from ir_measures import RR
@@ -11,12 +11,19 @@ Importing this module registers the measures and their provider. A measure may a
 ``ARaB(kind="tf", docs="docs.tsv") @ 10``. Means are over the queries of the run: a query that only the judgements have
 retrieved nothing, so it has no lean, whereas ir_measures' own measures count it as zero. Queries for which a measure is
 not defined are left out of its mean as well; they never count as zero.
+
+``measures`` makes measures that hold their documents and groups and follow the rules of ir_measures for queries: one
+value for each judged query.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ir_measures
@@ -26,8 +33,11 @@ from ir_measures.measures import ParamInfo
 from ir_measures.providers.base import Any as AnyValue
 
 from askew.app.measure.measure import measure
-from askew.core.errors import DataError
-from askew.measures.catalogue import find_family
+from askew.core.errors import ConfigError, DataError
+from askew.core.groups import Groups, GroupsLike
+from askew.core.measure import Measure, split_measures
+from askew.corpora.collection import Collection, open_collection
+from askew.measures.catalogue import Catalogue, find_family
 from askew.plugins import registry
 
 _documents: dict[str, object] = {}
@@ -80,15 +90,126 @@ def _as_ir_measure(name: str) -> Any:
     return type(name, (_Lean,), facts)()
 
 
+# ir_measures passes measures on as a set; the numbers restore their order, so that tables have theirs.
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class _Input:
+    """What measures that were made together read, and the value of a query that has none."""
+
+    docs: Collection
+    groups: Groups | None
+    undefined: float
+    settings: Mapping[str, Any]
+
+
+class _BoundMeasure(_Lean):
+    """A measure of lean with its documents and groups."""
+
+    NAME = "askew"
+
+    def __init__(self, name: str = "askew", text: str = "", given: _Input | None = None) -> None:
+        super().__init__()
+        self.name, self.text, self.given = name, text, given
+        self.number = next(_NUMBERS)
+
+    def __call__(self, **_: Any) -> Any:
+        raise ConfigError(f"measure {self.name}: its parameters and cutoff are fixed; make another with measures()")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BoundMeasure) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str, int]:
+        return self.name, self.text, id(self.given)
+
+
+def measures(
+    requested: str | Measure | Sequence[Any] | Mapping[str, Any],
+    docs: object,
+    groups: GroupsLike | None = None,
+    *,
+    undefined: float = math.nan,
+    **settings: Any,
+) -> list[Any]:
+    """Measures of lean for ir_measures and PyTerrier that hold their documents and groups.
+
+    ``requested`` are texts or objects, such as ``["ARaB(tf)@10", NFaiRR @ 10]``; a mapping also names them, for one
+    measure with several ``groups``. ``docs`` are documents or a collection, ``settings`` those of ``askew.measure``.
+    Each judged query has a value. ``undefined`` is that of a query without ranked documents, or for which the measure
+    is not defined. ir_measures leaves NaN out of a mean; a mean of PyTerrier with a NaN in it is NaN.
+    """
+    named = requested if isinstance(requested, Mapping) else {text: text for text in _texts(requested)}
+    counted = None if groups is None else Groups.of(groups)
+    texts = [_single(name, _texts(one)) for name, one in named.items()]
+    for one in Catalogue(groups=counted).complete(texts):
+        if "judgements" in one.family.reads:
+            raise ConfigError(f"measure {one.text}: it does not measure lean; take it from ir_measures")
+    given = _Input(open_collection(docs), counted, undefined, settings)
+    return [_BoundMeasure(name, text, given) for name, text in zip(named, texts, strict=True)]
+
+
+def _single(name: str, texts: Sequence[str]) -> str:
+    if len(texts) != 1:
+        raise ConfigError(f"measure {name!r}: expected one measure, found {len(texts)}")
+    return texts[0]
+
+
+def _texts(requested: Any) -> list[str]:
+    if isinstance(requested, str):
+        return split_measures(requested)
+    if isinstance(requested, Measure):
+        return [requested.text]
+    return [_text(requested)] if isinstance(requested, IrMeasure) else [t for one in requested for t in _texts(one)]
+
+
 class _Evaluator(providers.Evaluator):  # type: ignore[misc]
     def iter_calc(self, run: Any) -> Iterator[Any]:
-        """Values of the queries of the run; queries that only the judgements have are not made up."""
+        """Values of the queries of the run, or of the judged queries for measures that hold their documents."""
         table = ir_measures.util.RunConverter(run).as_dict_of_dict()
         by_docs: dict[str | None, list[Any]] = {}
-        for asked in self.measures:
-            by_docs.setdefault(asked["docs"], []).append(asked)
+        bound: dict[_Input, list[_BoundMeasure]] = {}
+        for asked in sorted(self.measures, key=lambda one: getattr(one, "number", 0)):
+            if isinstance(asked, _BoundMeasure):
+                assert asked.given is not None
+                bound.setdefault(asked.given, []).append(asked)
+            else:
+                by_docs.setdefault(asked["docs"], []).append(asked)
         for docs, asked in by_docs.items():
             yield from _score(table, docs if docs is not None else _default_documents(), asked)
+        for given, several in bound.items():
+            yield from _score_judged(table, given, several, sorted(self.qrel_qids))
+
+
+def _score_judged(
+    run: dict[str, dict[str, float]], given: _Input, requested: Sequence[_BoundMeasure], judged: Sequence[str]
+) -> Iterator[Any]:
+    """One value for each measure and judged query."""
+    answered = {query: run[query] for query in judged if run.get(query)}
+    values: dict[str, dict[str, float]] = {one.text: {} for one in requested}
+    if answered:
+        report = measure({"run": answered}, docs=given.docs, measures=list(values), groups=given.groups,
+                         **given.settings)  # fmt: skip
+        (scores,) = report.runs
+        values = {text: dict(zip(scores.query_ids, scores.values[text].tolist(), strict=True)) for text in values}
+    for one in requested:
+        found = {query: values[one.text].get(query, math.nan) for query in judged}
+        missing = sum(map(math.isnan, found.values()))
+        if missing and math.isnan(given.undefined):
+            warnings.warn(
+                f"{one.name}: {missing} of {len(judged)} judged queries have no value (NaN); means of ir_measures "
+                "leave them out, means of PyTerrier become NaN; give undefined= a number to count them",
+                stacklevel=2,
+            )
+        for query, value in found.items():
+            filled = given.undefined if math.isnan(value) else value
+            yield ir_measures.Metric(query_id=query, measure=one, value=filled)
 
 
 def _default_documents() -> object:
@@ -121,6 +242,10 @@ class _Provider(providers.Provider):  # type: ignore[misc]
     SUPPORTED_MEASURES: list[Any] = []
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> _Evaluator:
+        measures = list(measures)
+        for name, count in Counter(map(str, measures)).items():
+            if count > 1:
+                raise ConfigError(f"{count} measures are called {name!r}: name them, as in measures({{NAME: MEASURE}})")
         judged = ir_measures.util.QrelsConverter(qrels).as_dict_of_dict()
         return _Evaluator(list(measures), set(judged))
 
@@ -135,6 +260,7 @@ def _register() -> dict[str, Any]:
     if "askew" not in providers.registry:
         provider = _Provider()
         provider.SUPPORTED_MEASURES = [m(**{key: AnyValue() for key in m.SUPPORTED_PARAMS}) for m in made.values()]
+        provider.SUPPORTED_MEASURES.append(_BoundMeasure())
         ir_measures.DefaultPipeline.providers.append(providers.register(provider))
     return made
 

@@ -12,7 +12,7 @@ from askew.app.build.recipe import Recipe, prepare, read_recipe, shipped_recipes
 from askew.app.build.report import report_of
 from askew.app.build.resources import Resources
 from askew.app.build.summary import summary_of
-from askew.app.build.variants import Reformulate
+from askew.app.build.variants import ReformulateStage
 from askew.app.search.classify import make_classifier
 from askew.core.errors import AskewError
 from askew.core.measure import column_of
@@ -176,7 +176,7 @@ def test_who_asked_travels_to_the_reformulators(tmp_path):
 
     queries = pa.table({"query_id": ["1", "2"], "text": ["tea", "coffee"], "context": ["u7", None]})
     kept, _ = Classify(make_classifier({"classifier": "lexical"})).run(queries)
-    variants, _ = Reformulate({"listening": Listening()}, lambda: None, "").run(kept)
+    variants, _ = ReformulateStage({"listening": Listening()}, lambda: None, "").run(kept)
     assert seen == [("1", "u7"), ("2", None)]
     assert variants["method"].to_pylist() == ["original", "original"]
 

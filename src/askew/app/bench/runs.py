@@ -20,8 +20,8 @@ from askew.app.bench.scoring import BenchScorer
 from askew.app.bench.start import BenchInput, measured_groups
 from askew.app.build.built_pairs import LEAN
 from askew.app.build.recipe import Recipe, reformulate_stage, retrieve_stage
-from askew.app.build.runs import Retrieve
-from askew.app.build.variants import ORIGINAL, Reformulate
+from askew.app.build.runs import RetrieveStage
+from askew.app.build.variants import ORIGINAL, ReformulateStage
 from askew.app.scoring.ranked import NEUTRAL, group_names, leaning_groups
 from askew.app.scoring.universe import RunLike, as_run
 from askew.core.errors import ConfigError, DataError, UnknownName
@@ -77,7 +77,7 @@ class MethodRunner:
         self._scorer, self._criteria, self._base, self._k = scorer, criteria, base, k
         self._base_stage = self._retrieve(base)
 
-    def _retrieve(self, ranker: MitigationMethod) -> Retrieve:
+    def _retrieve(self, ranker: MitigationMethod) -> RetrieveStage:
         """The stage that searches with a ranker. Names and settings are checked, nothing is loaded."""
         search = {**ranker.settings, "ranker": ranker.name, "k": self._k}
         return retrieve_stage(Recipe("bench", {"retrieve": search}), self.resources)
@@ -197,7 +197,7 @@ class MethodRunner:
 
         return find
 
-    def _reformulated(self, stage: Reformulate, method: MitigationMethod, progress: Progress) -> MethodRun:
+    def _reformulated(self, stage: ReformulateStage, method: MitigationMethod, progress: Progress) -> MethodRun:
         start, reformulated, parts, done = time.perf_counter(), 0, [], 0
         for rows in self._chunks(progress):
             variants = self._variants(stage.run(rows)[0], done, method)
@@ -227,7 +227,7 @@ class MethodRunner:
         return choose_by_results(variants, criteria.lean, directions[criteria.lean], criteria.agree)
 
 
-def _ranker_of(stage: Retrieve) -> RankerPlugin:
+def _ranker_of(stage: RetrieveStage) -> RankerPlugin:
     stage.prepare()
     return stage.ranker
 

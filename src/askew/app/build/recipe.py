@@ -19,9 +19,9 @@ from askew.app.build.again import ChosenPairs, Hard, read_subsets
 from askew.app.build.pairs import Select
 from askew.app.build.queries import Classify
 from askew.app.build.resources import Resources
-from askew.app.build.runs import Retrieve
+from askew.app.build.runs import RetrieveStage
 from askew.app.build.scores import Evaluate
-from askew.app.build.variants import ORIGINAL, Keep, Reformulate
+from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
 from askew.app.search.classify import make_classifier
 from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
@@ -265,7 +265,7 @@ def _asked(
 ) -> list[Step]:
     k = _depth(given, "k", 100, section)
     make, key, ready = _ranker({"ranker": "bm25", **given}, resources, section)
-    return [Step(f"{name}-runs", Retrieve(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
+    return [Step(f"{name}-runs", RetrieveStage(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
 
 
 def resources_of(recipe: Recipe, store: Store) -> Resources:
@@ -282,12 +282,12 @@ def resources_of(recipe: Recipe, store: Store) -> Resources:
     return Resources(given["source"], store, fields, split)
 
 
-def retrieve_stage(recipe: Recipe, resources: Resources) -> Retrieve:
+def retrieve_stage(recipe: Recipe, resources: Resources) -> RetrieveStage:
     """The stage that searches, as [retrieve] has it."""
     given = recipe.table("retrieve")
     k = _depth(given, "k", 100, "retrieve")
     make, key, ready = _ranker(given, resources, "retrieve")
-    return Retrieve(make, key, k, ready)
+    return RetrieveStage(make, key, k, ready)
 
 
 def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any], Any]:
@@ -376,7 +376,7 @@ def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     return Select(selector, evaluate.directions, per)
 
 
-def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> Reformulate:
+def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> ReformulateStage:
     """The stage that reformulates, with the methods of [[reformulate]]."""
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
@@ -395,7 +395,7 @@ def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | Non
     given = recipe.table("first_pass")
     depth = _depth(given, "depth", 10, "first_pass")
     make, key, _ = _ranker({"ranker": "bm25", **given}, resources, "first_pass")
-    return Reformulate(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
+    return ReformulateStage(methods, lambda: FirstPass(resources.index(), make(), depth), f"{key} {depth}")
 
 
 def _only(given: Mapping[str, Any], known: Sequence[str], section: str) -> None:

@@ -17,7 +17,7 @@ NOTHING = "found nothing"
 DOC, SCORE = (pa.list_(pa.field("element", kind)) for kind in (pa.int32(), pa.float32()))
 
 
-class Retrieve:
+class RetrieveStage:
     """Searches every variant. One that finds nothing is dropped and counted: an empty list would lean nowhere."""
 
     name = "retrieve"

@@ -22,7 +22,7 @@ _CHUNK = 1000
 SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
 
 
-class Reformulate:
+class ReformulateStage:
     """Writes the variants of each query: the original first, then the candidates of every method in turn."""
 
     name = "reformulate"

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.build.variants import ORIGINAL, Keep, Reformulate
+from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
 from askew.app.explore.answers import (
     EFFECTIVENESS,
     LEAN,
@@ -88,7 +88,7 @@ class Explorer:
             sign_of(lean),
         )  # fmt: skip
         self._keep = Keep(list(searched.filters))
-        self._stage = Reformulate(dict(searched.methods), self._first_pass, "")
+        self._stage = ReformulateStage(dict(searched.methods), self._first_pass, "")
 
     def _first_pass(self) -> FirstPass:
         assert self.searched.first_pass is not None

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from askew.app.scoring.ranked import (
     NEUTRAL,
+    AnnotatedRun,
     Counting,
     gather_texts,
     group_names,
@@ -27,6 +28,7 @@ from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import RunLike, Universe, as_run, named_runs
 from askew.app.search.retrieve import write_run
 from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.groups import Groups
 from askew.core.ranking import Floats, Rankings, order_by_score
 from askew.corpora.queries import read_queries
 from askew.models import identify, load_model
@@ -88,22 +90,37 @@ def rerank(
     return _by_model(run, docs, out, queries, how, progress)
 
 
+def reorder(run: RunLike, docs: object, groups: Groups | None = None, targets: str = EVEN) -> pl.DataFrame:
+    """Order the documents of a run by ``detconstsort``: columns query_id, doc_id, rank (from 1) and score."""
+    ranked = read_ranked(run, docs, None, Counting() if groups is None else Counting(groups=groups))
+    made = _fair(ranked, targets)
+    return _lines(made, _falling(made), ranked.universe)
+
+
 def _by_groups(run: RunLike, docs: object, out: Path, how: RerankSettings, progress: Progress | None) -> Reranked:
     """By the group that each document is assigned to (see ``leaning_groups``)."""
     ranked = read_ranked(run, docs, None, how.counting, how.depth, progress)
+    made = _fair(ranked, how.targets)
+    tag = f"detconstsort-{one_word(how.targets)}"
+    lines = write_run([_lines(made, _falling(made), ranked.universe, how.k)], out, tag)
+    return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
+
+
+def _fair(ranked: AnnotatedRun, targets: str) -> Rankings:
+    """The rankings in the order that gives each group its share."""
     names = group_names(ranked.mentions)
     groups = leaning_groups(ranked.mentions)[ranked.rankings.docs]
-    asked = read_targets(how.targets, names)
+    asked = read_targets(targets, names)
     offsets = ranked.rankings.offsets
     shares = even_targets(offsets, groups, len(names), NEUTRAL) if asked is None else asked
     # The order is what is known; scores that fall by one a place are all that it asks for.
-    falling = -ranked.rankings.ranks().astype(np.float64)
-    order = fair_order(offsets, falling, groups, shares)
-    made = Rankings(ranked.rankings.query_ids, offsets, ranked.rankings.docs[order])
-    scores = (np.repeat(made.lengths, made.lengths) - made.ranks() + 1).astype(np.float64)
-    tag = f"detconstsort-{one_word(how.targets)}"
-    lines = write_run([_lines(made, scores, ranked.universe, how.k)], out, tag)
-    return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
+    order = fair_order(offsets, -ranked.rankings.ranks().astype(np.float64), groups, shares)
+    return Rankings(ranked.rankings.query_ids, offsets, ranked.rankings.docs[order])
+
+
+def _falling(made: Rankings) -> Floats:
+    """Scores that fall by one a place, to 1."""
+    return (np.repeat(made.lengths, made.lengths) - made.ranks() + 1).astype(np.float64)
 
 
 def _by_model(
@@ -158,8 +175,8 @@ def _texts_of(rankings: Rankings, table: pa.Table, name: str) -> list[str]:
     return [known[query] for query in ids]
 
 
-def _lines(made: Rankings, scores: Floats, universe: Universe, k: int) -> pl.DataFrame:
-    keep = made.ranks() <= k
+def _lines(made: Rankings, scores: Floats, universe: Universe, k: int | None = None) -> pl.DataFrame:
+    keep = made.ranks() <= (len(made.docs) if k is None else k)
     row = np.repeat(np.arange(len(made)), made.lengths)[keep]
     return pl.DataFrame({
         "query_id": pl.from_arrow(made.query_ids.take(pa.array(row))),

@@ -1,0 +1,195 @@
+"""askew inside PyTerrier: transformers that retrieve, reformulate and rerank, and measures for ``pt.Experiment``.
+
+    bm25 = askew.Ranker("bm25").index("demo")
+    retrieve = Retrieve(bm25)
+    pipeline = Reformulate("extract", bm25) >> retrieve >> Rerank("detconstsort", docs="demo")
+    pt.Experiment([retrieve, pipeline], topics, qrels, ["RR@10", *measures(["ARaB(tf)@10"], docs="demo")])
+
+Frames have PyTerrier's columns: qid, query, docno, score and rank from 0. Java is not needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from askew.app.search.facade import Ranker, Reformulator
+from askew.app.search.rerank import reorder
+from askew.core.errors import ConfigError, MissingExtra, UnknownName
+from askew.core.groups import Groups, GroupsLike
+from askew.corpora.collection import open_collection
+from askew.irm import measures
+
+try:
+    import pyterrier as pt
+except ModuleNotFoundError as error:
+    if error.name != "pyterrier":
+        raise
+    raise MissingExtra("askew.pyterrier", "pyterrier") from None
+
+__all__ = ["Fuse", "Reformulate", "Rerank", "Retrieve", "measures"]
+
+# Data frames of pandas, which askew itself never imports.
+Frame = Any
+_TO_PYTERRIER = {"query_id": "qid", "doc_id": "docno"}
+CANDIDATES = ("first", "all")
+
+
+class Retrieve(pt.Transformer):  # type: ignore[misc]
+    """Queries to results: the ``k`` best documents of each by a ``Ranker``. Queries that find nothing have no row.
+
+    Columns of the queries are kept. ``Retrieve(ranker) % 10`` asks the ranker for 10 documents only.
+    """
+
+    def __init__(self, ranker: Ranker, k: int = 1000) -> None:
+        self.ranker, self.k = ranker, k
+
+    def transform(self, inp: Frame) -> Frame:
+        """A row for each query and document: the columns of the queries, docno, score and rank."""
+        pt.validate.query_frame(inp, extra_columns=["query"], context=self)
+        queries = _with_text_ids(inp).drop(columns=["score", "rank"], errors="ignore")
+        if not len(queries):
+            return _with_ranks(queries.assign(docno=queries["qid"], score=0.0))
+        found = self.ranker.search(_as_queries(queries), self.k).to_polars().rename(_TO_PYTERRIER)
+        return _with_ranks(queries.merge(found.to_pandas(), on="qid"))
+
+    def fuse_rank_cutoff(self, k: int) -> Retrieve:
+        """The same with at most ``k`` documents, for PyTerrier's compiler."""
+        return self if k >= self.k else Retrieve(self.ranker, k)
+
+    def __repr__(self) -> str:
+        return f"Retrieve({self.ranker!r}, k={self.k})"
+
+
+class Reformulate(pt.Transformer):  # type: ignore[misc]
+    """Queries to queries: ``query`` is the reformulation, ``query_0`` the original (``pt.model.push_queries``).
+
+    ``candidates="first"``: the first candidate that passes the filters, or the original where none does.
+    ``candidates="all"``: a row for the original and one for each candidate that passes. ``qid_0`` is the query that
+    they belong to; the original keeps its qid, a candidate has its own (``q1:reduce.2``). ``Fuse`` maps results back.
+    ``ranker``, ``groups`` and ``settings`` are those of ``askew.Reformulator``, with ``filters`` and ``depth``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ranker: Ranker | None = None,
+        groups: GroupsLike | None = None,
+        candidates: str = "first",
+        **settings: Any,
+    ) -> None:
+        if candidates not in CANDIDATES:
+            raise ConfigError(f"candidates=: expected one of {', '.join(CANDIDATES)}; found {candidates!r}")
+        self.name, self.ranker, self.candidates, self.settings = name, ranker, candidates, settings
+        self.reformulator = Reformulator(name, groups=groups, **settings)
+
+    def transform(self, inp: Frame) -> Frame:
+        """The queries with their reformulations."""
+        pt.validate.query_frame(inp, extra_columns=["query"], context=self)
+        queries = pt.model.push_queries(_with_text_ids(inp), keep_original=True)
+        if self.candidates == "all":
+            if "qid_0" in queries.columns:
+                raise ConfigError("candidates='all': the queries are candidates already (column qid_0); use Fuse first")
+            queries = queries.assign(qid_0=queries["qid"])
+        if not len(queries):
+            return queries
+        made = self.reformulator.reformulate(_as_queries(queries), self.ranker)
+        return self._first(queries, made) if self.candidates == "first" else self._all(queries, made)
+
+    def _first(self, queries: Frame, made: pl.DataFrame) -> Frame:
+        chosen = dict(made.unique("query_id", keep="first").select("query_id", "text").iter_rows())
+        texts = [chosen.get(qid, text) for qid, text in zip(queries["qid"], queries["query"], strict=True)]
+        return queries.assign(query=texts)
+
+    def _all(self, queries: Frame, made: pl.DataFrame) -> Frame:
+        originals = pl.DataFrame({"qid_0": queries["qid"].tolist(), "qid": queries["qid"].tolist()})
+        originals = originals.with_columns(query=pl.Series(queries["query"].tolist(), dtype=pl.String))
+        others = made.select(qid_0="query_id", qid="variant_id", query="text")
+        rows = pl.concat([originals, others]).to_pandas()
+        found = queries.drop(columns=["qid", "query"]).merge(rows, on="qid_0")
+        return found[list(queries.columns)]
+
+    def __repr__(self) -> str:
+        given = "".join(f", {key}={value!r}" for key, value in self.settings.items())
+        return f"Reformulate({self.name!r}, candidates={self.candidates!r}{given})"
+
+
+class Fuse(pt.Transformer):  # type: ignore[misc]
+    """Results of all candidates of a query to one list: reciprocal rank fusion, sums of 1 / (constant + rank).
+
+    For results of ``Reformulate(..., candidates="all") >> Retrieve(...)``. Ranks count from 1 in the sum, and each
+    query gets its original qid and text back.
+    """
+
+    def __init__(self, constant: float = 60.0) -> None:
+        if not constant > 0:
+            raise ConfigError(f"constant=: expected more than 0, found {constant}")
+        self.constant = constant
+
+    def transform(self, inp: Frame) -> Frame:
+        """A row for each original query and document, best first."""
+        pt.validate.result_frame(inp, extra_columns=["qid_0", "query", "query_0"], context=self)
+        gains = inp.assign(score=1.0 / (self.constant + inp["rank"] + 1 - pt.model.FIRST_RANK), qid=inp["qid_0"])
+        gains = gains.assign(query=inp["query_0"])
+        summed = gains.groupby(["qid", "query", "docno"], sort=False, as_index=False)["score"].sum()
+        best = summed.sort_values("score", ascending=False, kind="stable").sort_values("qid", kind="stable")
+        return _with_ranks(best.reset_index(drop=True))
+
+    def __repr__(self) -> str:
+        return f"Fuse(constant={self.constant})"
+
+
+class Rerank(pt.Transformer):  # type: ignore[misc]
+    """Results to results in another order, with new scores and ranks: ``detconstsort`` gives each group its share.
+
+    The texts are those of the results in the column ``text``, or of ``docs``, documents or a collection. ``groups``
+    are male and female by default; ``targets`` is ``even`` or shares such as ``"neutral:0.5,male:0.25,female:0.25"``.
+    The documents of a result list are all reordered: ``Retrieve(...) % 100 >> Rerank(...)`` limits them.
+    """
+
+    def __init__(
+        self,
+        method: str = "detconstsort",
+        groups: GroupsLike | None = None,
+        docs: object = None,
+        text: str = "text",
+        targets: str = "even",
+    ) -> None:
+        if method != "detconstsort":
+            raise UnknownName("method", method, ["detconstsort"])
+        self.method, self.text, self.targets = method, text, targets
+        self.groups = None if groups is None else Groups.of(groups)
+        self.docs = None if docs is None else open_collection(docs)
+
+    def transform(self, inp: Frame) -> Frame:
+        """The same rows in another order."""
+        pt.validate.result_frame(inp, extra_columns=[self.text] if self.docs is None else [], context=self)
+        if not len(inp):
+            return inp
+        results = _with_text_ids(inp)
+        # Ranks say the order also where scores are equal.
+        run = {"query_id": results["qid"].tolist(), "doc_id": results["docno"].tolist(), "score": -results["rank"]}
+        docs = dict(zip(results["docno"], results[self.text], strict=True)) if self.docs is None else self.docs
+        lines = reorder(pl.DataFrame(run), docs, self.groups, self.targets).rename(_TO_PYTERRIER)
+        lines = lines.with_columns(rank=pl.col("rank") - 1 + pt.model.FIRST_RANK)
+        made = lines.to_pandas().merge(results.drop(columns=["score", "rank"]), on=["qid", "docno"])
+        return made[list(inp.columns)]
+
+    def __repr__(self) -> str:
+        return f"Rerank({self.method!r}, groups={self.groups!r}, targets={self.targets!r})"
+
+
+def _with_text_ids(frame: Frame) -> Frame:
+    """The frame with ids as texts, as PyTerrier compares them; numbers are common in topics read from files."""
+    ids = [name for name in ("qid", "docno") if name in frame.columns]
+    return frame.assign(**{name: frame[name].astype(str) for name in ids})
+
+
+def _with_ranks(frame: Frame) -> Frame:
+    """Ranks by the order of the rows. ``pt.model.add_ranks`` would do, but for deprecations of pandas 3.1."""
+    return frame.assign(rank=frame.groupby("qid", sort=False).cumcount() + pt.model.FIRST_RANK)
+
+
+def _as_queries(frame: Frame) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": frame["qid"].tolist(), "text": frame["query"].tolist()})
