@@ -1,15 +1,23 @@
 """The documentation shows what the commands really print."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-spec = importlib.util.spec_from_file_location("refresh_docs", ROOT / "tools" / "refresh_docs.py")
-refresh_docs = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(refresh_docs)
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+refresh_docs, run_notebooks, api_reference = tool("refresh_docs"), tool("run_notebooks"), tool("api_reference")
 # Pages whose examples need a package of an extra.
 NEEDS = {"pyterrier.md": "pyterrier"}
 
@@ -30,3 +38,14 @@ def test_every_python_example_in_the_documentation_runs(page, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     # The examples of a page build on each other.
     exec(compile("\n".join(blocks), str(page), "exec"), {})
+
+
+@pytest.mark.parametrize("path", run_notebooks.NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_notebook_shows_what_its_cells_give(path):
+    text = path.read_text(encoding="utf-8")
+    made = run_notebooks.written(run_notebooks.executed(json.loads(text)))
+    assert made == text, "run: python tools/run_notebooks.py"
+
+
+def test_the_reference_of_the_interface_is_that_of_the_docstrings():
+    assert api_reference.PAGE.read_text(encoding="utf-8") == api_reference.page(), "run: python tools/api_reference.py"

@@ -97,7 +97,9 @@ def test_a_method_of_other_groups_is_refused(askew, files, store):
     other = "reformulate:fairfeedback.groups=gender:female,male"
     given = f"bench demo --groups age.csv --store {store}"
     askew(f"{given} -m reformulate:fairfeedback --set {other}").refused(2, "counts the groups female, male", "old")
-    askew(f"{given} -m reformulate:swap").refused(2, "gender-en", "the groups counted are old, young")
+    askew(f"{given} -m reformulate:swap --set reformulate:swap.pairs=gender-en").refused(
+        2, "gender-en", "the groups counted are old, young"
+    )
 
 
 def test_the_defaults_of_the_command_are_those_of_the_function():

@@ -73,15 +73,15 @@ def test_the_fields_of_a_text_are_part_of_the_signature(askew, files):
 
 
 def test_a_lexicon_of_ones_own_is_found_by_its_name_and_content_in_the_option(askew, files):
-    files.text("age.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
-    command = "measure old.run --docs docs.tsv --lexicon age.toml"
+    files.text("years.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
+    command = "measure old.run --docs docs.tsv --lexicon years.toml"
     found = measured(askew, command, "--measures", "RaB(tc)@2 FaiRR@2")
     again(askew, command, found)
     signature = found["FaiRR@2"]["signature"]
     lost = askew(["measure", "old.run", "--docs", "docs.tsv", "--measures", signature])
-    lost.refused(3, "age@", "--lexicon")
-    files.text("age.toml", "[groups]\nold = ['she']\nyoung = ['he']\n")
-    askew([*command.split(), "--measures", signature]).refused(3, "age@")
+    lost.refused(3, "years@", "--lexicon")
+    files.text("years.toml", "[groups]\nold = ['she']\nyoung = ['he']\n")
+    askew([*command.split(), "--measures", signature]).refused(3, "years@")
 
 
 def test_measures_that_would_read_the_files_in_two_ways_are_refused(askew):

@@ -20,6 +20,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction, Measure
 from askew.core.ranking import Floats
 from askew.core.text_tables import html_table, text_table, with_interval
+from askew.corpora.runs import Run
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import gain_bounds, is_bounded
 from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, paired
@@ -175,6 +176,9 @@ def _check_settings(test: str, seed: int, unpaired: str) -> None:
 
 
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
+    if names is None and isinstance(old, Run) and isinstance(new, Run) and old.name == new.name:
+        # Two searches by the same ranker.
+        names = f"{old.name} (old)", f"{new.name} (new)"
     if names is None:
         return named_runs([old, new], others=("old", "new"))
     if names[0] == names[1]:
