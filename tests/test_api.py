@@ -191,11 +191,22 @@ p: float | None = found.results["RR@10"].p
 bm25 = askew.Ranker("bm25").index(c)
 other: askew.Run = bm25.search(c.queries, k=100)
 askew.Reformulator("extract").reformulate(c.queries, bm25)
+kept: list[bool] = askew.Filter("rules").keep([("shoes", "best shoes")])
+pairs = askew.build("refairmulate", c, groups=groups)
+pairs.report("out")
+pairs.publish("dataset")
+labels = askew.classify(["shoes"], groups="age").table["label"].to_list()
+askew.bench("demo", ["qld"], [RR @ 10, ARaB("tf") @ 10], groups=groups).to_polars()
+tables = askew.analyze_log("log.tsv", settings=askew.LogSettings(min_users=5)).tables
+predicted: list[str | None] = askew.Classifier("lexical").predict(["shoes"])
+askew.check(c, "age").naming["old"]
 """
 WRONG = {
     'askew.measure("a.run", "demo", mesures="RR@10")': "mesures",
     "askew.Groups.load(7)": "arg-type",
     'askew.compare("a.run", "b.run", margin="much")': "arg-type",
+    'askew.compare("a.run", "b.run", mising="zero")': "mising",
+    'askew.build("demo", group="age")': "group",
 }
 
 
@@ -212,5 +223,5 @@ def test_a_type_checker_sees_the_types_and_finds_wrong_calls(tmp_path):
     code, told = mypy(tmp_path, f"{RIGHT.strip()}\n{wrong}\n")
     assert code == 1
     found = [line for line in told.splitlines() if ": error: " in line]
-    assert [int(line.split(":")[1]) - lines for line in found] == [1, 2, 3], told
+    assert [int(line.split(":")[1]) - lines for line in found] == [1, 2, 3, 4, 5], told
     assert all(word in line for word, line in zip(WRONG.values(), found, strict=True))

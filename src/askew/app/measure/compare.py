@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import polars as pl
 
 from askew.app.measure.gate import check_measures, read_conditions, with_margins
 from askew.app.measure.inputs import MeasuresLike
-from askew.app.measure.measure import measure
+from askew.app.measure.measure import MeasureOptions, measure
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import RunLike, named_runs
@@ -116,7 +116,7 @@ def compare(
     seed: int = 0,
     names: tuple[str, str] | None = None,
     testing: Progress | None = None,
-    **options: Any,
+    **options: Unpack[MeasureOptions],
 ) -> CompareReport:
     """Compare ``new`` with ``old``; ``options`` are those of ``measure``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of
 from askew.app.measure.job import MeasureJob
@@ -22,6 +23,28 @@ from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
 from askew.plugins import registry
 
 __all__ = ["MeasureReport", "RunScores", "measure"]
+
+
+class MeasureOptions(TypedDict, total=False):
+    """The options of ``measure``, for functions that pass them on."""
+
+    groups: GroupsLike | None
+    docs: object
+    qrels: QrelsLike | None
+    queries: str | Path | Sequence[str] | None
+    label: str | None
+    background: RunLike | None
+    preset: str | None
+    tokens: str | None
+    missing: str | None
+    unjudged: str | None
+    unanswered: str | None
+    no_relevant: str | None
+    order: str | None
+    fields: Sequence[str]
+    run_format: str
+    store: str | Path | None
+    progress: Progress | None
 
 
 def measure(
