@@ -4,9 +4,9 @@ from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from crew_jobs import lose_half
 from hypothesis import given
 from hypothesis import strategies as st
+from pool_jobs import lose_half
 
 from askew.engine.run import run_step
 from askew.engine.store import Store

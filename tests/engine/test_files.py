@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from crew_jobs import Groups, Making, contents, plan_of
+from pool_jobs import Groups, Making, contents, plan_of
 
 from askew.core.errors import MissingExtra, StoreError
 from askew.core.fingerprint import digest_file

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from crew_jobs import (
+from pool_jobs import (
     ROWS,
     Dying,
     Losing,
@@ -40,7 +40,7 @@ def cluster():
 
 
 @pytest.fixture(scope="module")
-def crew(cluster):
+def pool(cluster):
     """Two actors for all tests that leave them whole."""
     with RayExecutor() as executor:
         yield executor
@@ -54,62 +54,62 @@ def marks(tmp_path):
 
 
 @pytest.mark.parametrize("shard_rows", [7, 1000])
-def test_actors_leave_the_same_bytes_as_one_process(tmp_path, crew, shard_rows):
+def test_actors_leave_the_same_bytes_as_one_process(tmp_path, pool, shard_rows):
     plan_of().run(Store(tmp_path / "one"), shard_rows)
-    outcomes = plan_of().run(Store(tmp_path / "two"), shard_rows, executor=crew)
+    outcomes = plan_of().run(Store(tmp_path / "two"), shard_rows, executor=pool)
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
     assert outcomes["half"].parts_written == -(-ROWS // shard_rows)
-    assert crew.count == 2
+    assert pool.count == 2
 
 
-def test_actors_killed_at_random_moments_cost_only_their_shards(tmp_path, crew, marks):
+def test_actors_killed_at_random_moments_cost_only_their_shards(tmp_path, pool, marks):
     plan_of().run(Store(tmp_path / "calm"), 7)
     plan = plan_of(marks=str(marks), rest=0.05)
     (marks / str(os.getpid())).unlink()
     thread = killer(tmp_path / "rough", marks, random.Random(2), 3)
     thread.start()
-    outcomes = plan.run(Store(tmp_path / "rough"), 7, executor=crew)
+    outcomes = plan.run(Store(tmp_path / "rough"), 7, executor=pool)
     thread.join()
     assert contents(tmp_path / "rough") == contents(tmp_path / "calm")
     assert 1 <= sum(outcome.restarts for outcome in outcomes.values()) <= 3
 
 
-def test_a_shard_that_always_kills_its_actor_ends_with_one_line(tmp_path, crew):
+def test_a_shard_that_always_kills_its_actor_ends_with_one_line(tmp_path, pool):
     with pytest.raises(StageError, match="step 'step': rows 28 to 35 ended 3 workers") as found:
-        run(tmp_path, Dying(row=30), crew)
+        run(tmp_path, Dying(row=30), pool)
     assert "\n" not in str(found.value)
 
 
-def test_an_error_of_ours_comes_through_as_it_is(tmp_path, crew):
+def test_an_error_of_ours_comes_through_as_it_is(tmp_path, pool):
     with pytest.raises(UnknownName, match="did you mean 'gender'"):
-        run(tmp_path, Raising(), crew)
+        run(tmp_path, Raising(), pool)
 
 
-def test_a_row_that_an_actor_loses_is_found(tmp_path, crew):
+def test_a_row_that_an_actor_loses_is_found(tmp_path, pool):
     with pytest.raises(StageError, match="'loses' lost rows"):
-        run(tmp_path, Making(Losing), crew)
+        run(tmp_path, Making(Losing), pool)
 
 
-def test_an_actor_keeps_to_its_share_of_the_threads_and_stands_where_the_driver_stands(tmp_path, crew, monkeypatch):
+def test_an_actor_keeps_to_its_share_of_the_threads_and_stands_where_the_driver_stands(tmp_path, pool, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "near").mkdir()
-    crew.close()
-    run("s", Making(marks="near"), crew)
+    pool.close()
+    run("s", Making(marks="near"), pool)
     threads = {int(mark.name): mark.read_text() for mark in (tmp_path / "near").iterdir()}
     del threads[os.getpid()]
     assert set(threads.values()) == {"1"}
 
 
-def test_a_driver_killed_on_a_cluster_is_gone_on_from_there_or_elsewhere(tmp_path, crew, cluster, marks):
+def test_a_driver_killed_on_a_cluster_is_gone_on_from_there_or_elsewhere(tmp_path, pool, cluster, marks):
     plan_of().run(Store(tmp_path / "calm"), 7)
     rough = tmp_path / "rough"
-    crew.close()
+    pool.close()
     driver = start_driver(rough, f"ray:{cluster}", marks)
     wait_for(lambda: len(list(rough.rglob("part-*"))) >= 9)
     driver.kill()
     driver.wait()
     wait_for(lambda: not any(map(alive, pids_in(marks))))
-    plan_of().run(Store(rough), 7, executor=crew)
+    plan_of().run(Store(rough), 7, executor=pool)
     assert contents(rough) == contents(tmp_path / "calm")
 
 
@@ -140,6 +140,6 @@ def test_an_address_where_nobody_listens_is_one_line(tmp_path, monkeypatch):
         run(tmp_path, Making(), RayExecutor(f"127.0.0.1:{port}", workers=1))
 
 
-def test_a_crew_of_nobody_is_refused():
+def test_a_pool_without_workers_is_refused():
     with pytest.raises(ConfigError, match="expected 1 or more workers"):
         RayExecutor(workers=0)

@@ -10,9 +10,9 @@ from itertools import count, pairwise
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crew_jobs import contents, lose_half, start_driver
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pool_jobs import contents, lose_half, start_driver
 
 from askew.app.scoring.annotate import Annotate
 from askew.core.errors import ConfigError, StageError, StoreError

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from crew_jobs import (
+from pool_jobs import (
     ROWS,
     Changing,
     CountGroups,
@@ -37,7 +37,7 @@ from askew.engine.workers import Workers, cores
 
 
 @pytest.fixture(scope="module")
-def crew():
+def pool():
     """Two workers for all tests that leave them whole."""
     with Workers(2) as workers:
         yield workers
@@ -59,9 +59,9 @@ def test_idle_workers_leave_of_themselves_and_are_not_killed(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("shard_rows", [5, 32, 1000])
-def test_workers_leave_the_same_bytes_as_one_process(tmp_path, crew, shard_rows):
+def test_workers_leave_the_same_bytes_as_one_process(tmp_path, pool, shard_rows):
     plan_of().run(Store(tmp_path / "one"), shard_rows)
-    outcomes = plan_of().run(Store(tmp_path / "two"), shard_rows, executor=crew)
+    outcomes = plan_of().run(Store(tmp_path / "two"), shard_rows, executor=pool)
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
     assert [outcome.ran for outcome in outcomes.values()] == [True, True]
     assert outcomes["half"].parts_written == -(-ROWS // shard_rows)
@@ -165,9 +165,9 @@ def test_a_row_that_a_worker_loses_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("shard_rows", [7, 100])
-def test_columns_that_change_between_workers_are_found(tmp_path, crew, shard_rows):
+def test_columns_that_change_between_workers_are_found(tmp_path, pool, shard_rows):
     with pytest.raises(StageError, match="'changes' changed its columns at row"):
-        run(tmp_path, Making(Changing), crew, shard_rows)
+        run(tmp_path, Making(Changing), pool, shard_rows)
     assert Store(tmp_path).steps() == []
 
 
@@ -183,14 +183,14 @@ def test_a_maker_that_cannot_travel_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(found.value)
 
 
-def test_a_step_without_a_maker_runs_here(tmp_path, crew, marks):
-    run_step(Store(tmp_path), "step", Halve(Making(marks=str(marks))), Groups(), 7, executor=crew)
+def test_a_step_without_a_maker_runs_here(tmp_path, pool, marks):
+    run_step(Store(tmp_path), "step", Halve(Making(marks=str(marks))), Groups(), 7, executor=pool)
     assert pids_in(marks) == {os.getpid()}
 
 
-def test_a_store_that_only_this_process_sees_is_refused(crew):
+def test_a_store_that_only_this_process_sees_is_refused(pool):
     with pytest.raises(StoreError, match="only this process sees it"):
-        run_step(Store("memory://workers"), "step", Halve(Making()), Groups(), executor=crew, maker=Making())
+        run_step(Store("memory://workers"), "step", Halve(Making()), Groups(), executor=pool, maker=Making())
 
 
 def test_a_worker_keeps_to_its_share_of_the_threads(tmp_path, marks, monkeypatch):
@@ -210,12 +210,12 @@ def test_what_the_environment_says_of_threads_stands_unless_a_number_is_given(mo
 
 
 @pytest.mark.parametrize("wrong", [(0, None), (2, 0)])
-def test_a_crew_of_nobody_is_refused(wrong):
+def test_a_pool_without_workers_is_refused(wrong):
     with pytest.raises(ConfigError, match="expected 1 or more workers"):
         Workers(*wrong)
 
 
-def test_progress_counts_rows_that_are_done_and_little_is_read_ahead(tmp_path, crew):
+def test_progress_counts_rows_that_are_done_and_little_is_read_ahead(tmp_path, pool):
     read, done = [0], []
 
     class Watched(Groups):
@@ -230,23 +230,23 @@ def test_progress_counts_rows_that_are_done_and_little_is_read_ahead(tmp_path, c
         assert read[-1] - rows <= 5 * 10
 
     making = Making()
-    run_step(Store(tmp_path), "step", making(), Watched(batch=10), 10, told, crew, making)
+    run_step(Store(tmp_path), "step", making(), Watched(batch=10), 10, told, pool, making)
     assert done == sorted(done)
     assert done[-1] == ROWS == read[-1]
 
 
-def test_progress_begins_with_the_rows_that_are_found(tmp_path, crew):
+def test_progress_begins_with_the_rows_that_are_found(tmp_path, pool):
     manifest = run(tmp_path, Making(), shard_rows=10).manifest
     folder = Store(tmp_path).folder("step", manifest.key)
     (folder / "manifest.json").unlink()
     (folder / manifest.parts[3].file).unlink()
     told = []
-    outcome = run(tmp_path, Making(), crew, 10, progress=told.append)
+    outcome = run(tmp_path, Making(), pool, 10, progress=told.append)
     assert (outcome.parts_found, outcome.parts_written) == (23, 1)
     assert (told[0], told[-1]) == (ROWS - 10, ROWS)
 
 
-def test_what_a_stage_prepares_is_made_once_in_the_driver_before_any_shard(tmp_path, crew):
+def test_what_a_stage_prepares_is_made_once_in_the_driver_before_any_shard(tmp_path, pool):
     class Prepares(Halve):
         prepared = 0
 
@@ -257,9 +257,9 @@ def test_what_a_stage_prepares_is_made_once_in_the_driver_before_any_shard(tmp_p
     def stage():
         return Prepares(Making())
 
-    run_step(Store(tmp_path), "step", stage(), Groups(), 50, executor=crew, maker=Making())
+    run_step(Store(tmp_path), "step", stage(), Groups(), 50, executor=pool, maker=Making())
     assert Prepares.prepared == 1
-    run_step(Store(tmp_path), "step", stage(), Groups(), 50, executor=crew, maker=Making())
+    run_step(Store(tmp_path), "step", stage(), Groups(), 50, executor=pool, maker=Making())
     assert Prepares.prepared == 1
     with pytest.raises(AssertionError):
         run_step(Store(tmp_path), "again", stage(), Groups(), 50)
@@ -298,22 +298,22 @@ def test_ctrl_c_ends_all_workers_in_silence_and_leaves_what_was_done(tmp_path, m
     assert contents(root) == contents(tmp_path / "calm")
 
 
-def test_workers_write_to_a_store_that_is_reached_by_an_address(tmp_path, crew):
+def test_workers_write_to_a_store_that_is_reached_by_an_address(tmp_path, pool):
     run(tmp_path / "one", Making())
     (tmp_path / "two").mkdir()
     store = Store(f"local://{tmp_path / 'two'}", cache=tmp_path / "cache")
     making = Making()
-    outcome = run_step(store, "step", making(), Groups(), 7, executor=crew, maker=making)
+    outcome = run_step(store, "step", making(), Groups(), 7, executor=pool, maker=making)
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
     assert sum(table.num_rows for table in store.read(outcome.manifest)) == ROWS // 2
 
 
-def test_parts_that_cannot_be_seen_from_here_are_noticed(tmp_path, crew, monkeypatch):
+def test_parts_that_cannot_be_seen_from_here_are_noticed(tmp_path, pool, monkeypatch):
     class Elsewhere(Store):
         def __reduce__(self):
             return Store, (tmp_path / "elsewhere",)
 
     making = Making()
     with pytest.raises(StoreError, match="must lie where all workers and this process see the same files"):
-        run_step(Elsewhere(tmp_path / "here"), "step", making(), Groups(), executor=crew, maker=making)
+        run_step(Elsewhere(tmp_path / "here"), "step", making(), Groups(), executor=pool, maker=making)
     assert Path(tmp_path / "elsewhere").exists()

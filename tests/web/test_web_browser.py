@@ -169,7 +169,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(open_page):
     page.wait_for_url("**/?q=*")
     for _ in range(80):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.matches('#otherwise tbody a')"):
+        if page.evaluate("document.activeElement.matches('#reformulations tbody a')"):
             break
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"

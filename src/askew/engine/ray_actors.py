@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
-from askew.engine.crew import Crew, Hand, Lost, Packed
+from askew.engine.pool import Lost, Packed, PoolWorker, WorkerPool
 from askew.engine.shard import Columns
 from askew.engine.worker import Answer, Worker, pack, thread_settings
 
 
-class Remote(Hand):
+class Remote(PoolWorker):
     """An actor, and what it has been asked last."""
 
     def __init__(self, actor: Any) -> None:
@@ -47,7 +47,7 @@ class Actor:
         return self._worker.run(start, rows, columns)
 
 
-class RayExecutor(Crew[Remote]):
+class RayExecutor(WorkerPool[Remote]):
     """Runs shards in Ray actors: ``address`` of a cluster, or a Ray that is started here and ended with this.
 
     Where the program is connected to Ray already, that connection is used and left as it is.
@@ -100,7 +100,7 @@ class RayExecutor(Crew[Remote]):
 
     @cached_property
     def _actor(self) -> Any:
-        # A worker that dies is replaced by the crew, which knows what it was doing: Ray need not.
+        # A worker that dies is replaced by the pool, which knows what it was doing: Ray need not.
         return self._ray.remote(Actor).options(
             num_cpus=self._threads, max_restarts=0, runtime_env={"env_vars": thread_settings(self._threads)}
         )
@@ -117,17 +117,17 @@ class RayExecutor(Crew[Remote]):
         """With Ray's own pickle: a program that is run is no module that an actor could import."""
         return bytes(self._ray.cloudpickle.dumps(value))
 
-    def send_job(self, hand: Remote, job: bytes) -> None:
+    def send_job(self, worker: Remote, job: bytes) -> None:
         """Ask without waiting."""
-        hand.asked = hand.actor.open.remote(job)
+        worker.asked = worker.actor.open.remote(job)
 
-    def send_shard(self, hand: Remote, shard: Packed, columns: Columns) -> None:
+    def send_shard(self, worker: Remote, shard: Packed, columns: Columns) -> None:
         """Ask without waiting."""
-        hand.asked = hand.actor.run.remote(shard.start, shard.rows, columns)
+        worker.asked = worker.actor.run.remote(shard.start, shard.rows, columns)
 
-    def answers(self, hands: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
+    def answers(self, workers: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
         """The first answer that is there."""
-        asked = {hand.asked: hand for hand in hands}
+        asked = {worker.asked: worker for worker in workers}
         ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=timeout)
         for one in ready:
             try:
@@ -136,9 +136,9 @@ class RayExecutor(Crew[Remote]):
                 answer = Lost(without_secrets(str(error).splitlines()[0]))
             yield asked[one], answer
 
-    def stop(self, hand: Remote) -> None:
+    def stop(self, worker: Remote) -> None:
         """End an actor at once."""
-        self._ray.kill(hand.actor, no_restart=True)
+        self._ray.kill(worker.actor, no_restart=True)
 
     def close(self) -> None:
         """End all actors, and Ray too if it was begun here."""

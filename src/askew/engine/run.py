@@ -94,29 +94,29 @@ def run_step(
     finished = store.finished(step, key)
     if finished is not None:
         return StepOutcome(finished, ran=False, parts_found=len(finished.parts))
-    crew = executor if executor is not None and maker is not None else InProcess(stage)
-    lost_before = crew.restarts
+    pool = executor if executor is not None and maker is not None else InProcess(stage)
+    lost_before = pool.restarts
     with store.writing(step, key) as writer:
         found = writer.done()
         meter = _Meter(progress, sum(part.stop - part.start for part in found))
         together = getattr(stage, "together", None)
         shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, meter.tell, together)
         job = StepJob(step, key, source.key, store, maker)
-        columns, written = _collect(crew, job, stage, shards, writer, meter)
+        columns, written = _collect(pool, job, stage, shards, writer, meter)
         parts = sorted([*found, *written], key=lambda part: part.start)
         _check_cover(parts, shards.total, step)
         settings = without_secret_values(dict(stage.settings()))
         manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
         writer.finish(manifest, _provenance())
-    return StepOutcome(manifest, True, len(written), len(found), restarts=crew.restarts - lost_before)
+    return StepOutcome(manifest, True, len(written), len(found), restarts=pool.restarts - lost_before)
 
 
 def _collect(
-    crew: Executor, job: StepJob, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
+    pool: Executor, job: StepJob, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
 ) -> tuple[Columns, list[Part]]:
     """Have the shards run; the columns that all parts have, and the parts as they were done."""
     columns, written = writer.columns, []
-    with contextlib.closing(crew.run(job, _prepared(stage, shards), columns)) as running:
+    with contextlib.closing(pool.run(job, _prepared(stage, shards), columns)) as running:
         for done in running:
             _check(done, stage, columns, writer)
             columns = done.columns

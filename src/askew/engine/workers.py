@@ -17,21 +17,21 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError
 from askew.core.machine import cores
-from askew.engine.crew import Crew, Hand, Lost, Packed
+from askew.engine.pool import Lost, Packed, PoolWorker, WorkerPool
 from askew.engine.shard import Columns
 from askew.engine.worker import Answer, Worker, pack, thread_settings
 
 _GOODBYE = 5.0  # seconds
 
 
-class Local(Hand):
+class Local(PoolWorker):
     """A process and the pipe to it."""
 
     def __init__(self, process: BaseProcess, pipe: Connection) -> None:
         self.process, self.pipe = process, pipe
 
 
-class Workers(Crew[Local]):
+class Workers(WorkerPool[Local]):
     """Runs shards in processes of this machine, each with its own copy of the stage.
 
     ``threads`` is how many threads the libraries of one worker may use: a fair share of the cores, unless it is given
@@ -69,40 +69,40 @@ class Workers(Crew[Local]):
         """The rows as bytes."""
         return pack(rows)
 
-    def send_job(self, hand: Local, job: bytes) -> None:
+    def send_job(self, worker: Local, job: bytes) -> None:
         """Down the pipe. If the worker is dead the pipe will say so when it is read."""
         with contextlib.suppress(OSError):
-            hand.pipe.send(job)
+            worker.pipe.send(job)
 
-    def send_shard(self, hand: Local, shard: Packed, columns: Columns) -> None:
+    def send_shard(self, worker: Local, shard: Packed, columns: Columns) -> None:
         """Down the pipe: the worker is waiting there, so this does not hold up the others."""
         with contextlib.suppress(OSError):
-            hand.pipe.send((shard.start, columns))
-            hand.pipe.send_bytes(memoryview(shard.rows))
+            worker.pipe.send((shard.start, columns))
+            worker.pipe.send_bytes(memoryview(shard.rows))
 
-    def answers(self, hands: Sequence[Local], timeout: float | None) -> Iterator[tuple[Local, Answer | Lost]]:
+    def answers(self, workers: Sequence[Local], timeout: float | None) -> Iterator[tuple[Local, Answer | Lost]]:
         """From every pipe that has something, also an end."""
-        by_pipe = {hand.pipe: hand for hand in hands}
+        by_pipe = {worker.pipe: worker for worker in workers}
         for pipe in wait(list(by_pipe), timeout):
-            hand = by_pipe[cast(Connection, pipe)]
+            worker = by_pipe[cast(Connection, pipe)]
             try:
-                answer: Answer | Lost = hand.pipe.recv()
+                answer: Answer | Lost = worker.pipe.recv()
             except (EOFError, OSError):
-                hand.process.join(5)
-                answer = Lost(_how(hand.process.exitcode))
-            yield hand, answer
+                worker.process.join(5)
+                answer = Lost(_how(worker.process.exitcode))
+            yield worker, answer
 
-    def stop(self, hand: Local) -> None:
+    def stop(self, worker: Local) -> None:
         """An idle one leaves when its pipe ends, and puts away what its libraries hold (locks of progress bars, say).
         Any other is killed: what it has written is whole, and it has nothing else to lose.
         """
-        hand.pipe.close()
-        if hand.idle:
-            hand.process.join(_GOODBYE)
-        if hand.process.exitcode is None:
-            hand.process.kill()
-        hand.process.join()
-        hand.process.close()
+        worker.pipe.close()
+        if worker.idle:
+            worker.process.join(_GOODBYE)
+        if worker.process.exitcode is None:
+            worker.process.kill()
+        worker.process.join()
+        worker.process.close()
 
 
 def _how(code: int | None) -> str:

@@ -10,7 +10,7 @@ from askew.app.explore.warrant import Warrant
 from askew.publish.page import numerals as n
 from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
-from askew.web.pages.otherwise import compared, otherwise
+from askew.web.pages.reformulations import compared, reformulations
 from askew.web.pages.shell import Page
 
 COUNTS = ("10", "20", "50")
@@ -74,7 +74,7 @@ def ask_page(answer: Answer, found: Alternatives | None, k: int, sort: str, note
     body = [*head, *_warrant(answer.warrant, found, k), _overview(answer, found)]
     columns = [_results(answer)]
     if found is not None:
-        columns.append(otherwise(found, k, sort))
+        columns.append(reformulations(found, k, sort))
     return Page(answer.query, (*body, tag("div", *columns, class_="columns")), "/", note)
 
 
@@ -117,7 +117,7 @@ def _overview(answer: Answer, found: Alternatives | None) -> Markup:
     )
     more: list[Markup] = [_signatures(answer.values)]
     if found is not None and found.candidates:
-        more.insert(0, tag("p", element("a", f"{len(found.candidates)} reformulations", href="#otherwise")))
+        more.insert(0, tag("p", element("a", f"{len(found.candidates)} reformulations", href="#reformulations")))
     first, *rest = _values(answer)
     columns = [lean, first, tag("div", *rest, *more)]
     return tag("section", *columns, class_="overview three", aria_label="Overview")

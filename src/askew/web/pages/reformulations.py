@@ -17,9 +17,9 @@ def compared(found: Alternatives, one: Variant, k: int) -> str:
     return address("/compare", {"q": found.query, "to": one.text, "k": k if k != TOP else None})
 
 
-def otherwise(found: Alternatives, k: int, sort: str) -> Markup:
+def reformulations(found: Alternatives, k: int, sort: str) -> Markup:
     """The section."""
-    body = [tag("h2", "Reformulations", id="otherwise-title")]
+    body = [tag("h2", "Reformulations", id="reformulations-title")]
     if found.candidates:
         label = "agreement (a proxy, not effectiveness)" if found.proxy else found.effectiveness
         body.append(tag("div", scatter(found, lambda one: compared(found, one, k), label), class_="chart"))
@@ -31,13 +31,13 @@ def otherwise(found: Alternatives, k: int, sort: str) -> Markup:
     if found.dropped:
         told = ", ".join(f"{count} {reason}" for reason, count in found.dropped.items())
         body.append(tag("p", f"Made and not kept: {told}.", class_="note"))
-    return tag("section", *body, id="otherwise", aria_labelledby="otherwise-title")
+    return tag("section", *body, id="reformulations", aria_labelledby="reformulations-title")
 
 
 def _sorting(found: Alternatives, k: int, sort: str) -> Markup:
     links = []
     for name in ORDERS:
-        place = address("/", {"q": found.query, "k": k if k != TOP else None, "sort": name}, "otherwise")
+        place = address("/", {"q": found.query, "k": k if k != TOP else None, "sort": name}, "reformulations")
         told = "most agreement" if found.proxy and name == "effectiveness" else _ORDERS[name]
         links.append(element("a", told, href=place, aria_current="true" if name == sort else None))
     return tag("p", "Order: ", join(links, " "), class_="sorting")

@@ -41,7 +41,7 @@ class Packed:
     rows: Any
 
 
-class Hand:
+class PoolWorker:
     """A worker as the driver sees it: the step it has open or is opening, and the shard it has."""
 
     job: bytes = b""
@@ -56,15 +56,15 @@ class Hand:
         return not self.opening and self.shard is None
 
 
-H = TypeVar("H", bound=Hand)
+H = TypeVar("H", bound=PoolWorker)
 
 
-class Crew(ABC, Generic[H]):
+class WorkerPool(ABC, Generic[H]):
     """An executor with workers. What kind of workers, the methods below say. They are kept from step to step."""
 
     def __init__(self) -> None:
         self.restarts = 0
-        self._hands: list[H] = []
+        self._running: list[H] = []
 
     @property
     @abstractmethod
@@ -76,11 +76,11 @@ class Crew(ABC, Generic[H]):
         """Begin a worker."""
 
     @abstractmethod
-    def send_job(self, hand: H, job: bytes) -> None:
+    def send_job(self, worker: H, job: bytes) -> None:
         """Have a worker open a step."""
 
     @abstractmethod
-    def send_shard(self, hand: H, shard: Packed, columns: Columns) -> None:
+    def send_shard(self, worker: H, shard: Packed, columns: Columns) -> None:
         """Give a shard to a worker that is idle."""
 
     @abstractmethod
@@ -88,11 +88,11 @@ class Crew(ABC, Generic[H]):
         """Rows made ready to travel."""
 
     @abstractmethod
-    def answers(self, hands: Sequence[H], timeout: float | None) -> Iterator[tuple[H, Answer | Lost]]:
+    def answers(self, workers: Sequence[H], timeout: float | None) -> Iterator[tuple[H, Answer | Lost]]:
         """What workers have to say; wait for the first of them, up to ``timeout`` seconds or for ever."""
 
     @abstractmethod
-    def stop(self, hand: H) -> None:
+    def stop(self, worker: H) -> None:
         """End a worker at once, whatever it is doing."""
 
     def dumps(self, value: object) -> bytes:
@@ -107,40 +107,40 @@ class Crew(ABC, Generic[H]):
 
     def close(self) -> None:
         """End all workers."""
-        while self._hands:
-            self.stop(self._hands.pop())
+        while self._running:
+            self.stop(self._running.pop())
 
     def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
         """Each shard as it is done."""
         if not job.store.files.shared:
             raise StoreError(f"store {job.store.files.where}: only this process sees it; workers need one they can see")
-        supervision = _Supervision(self, self._hands, job, columns)
+        supervision = _Supervision(self, self._running, job, columns)
         whole = False
         try:
             yield from supervision.run(iter(shards))
             whole = True
         finally:
             # Parts are whole or not there, so a worker can be ended at any moment.
-            left = [hand for hand in self._hands if not whole or not hand.idle]
-            for hand in sorted(left, key=lambda hand: hand.idle):
-                self._hands.remove(hand)
-                self.stop(hand)
+            left = [worker for worker in self._running if not whole or not worker.idle]
+            for worker in sorted(left, key=lambda worker: worker.idle):
+                self._running.remove(worker)
+                self.stop(worker)
 
 
 class _Supervision(Generic[H]):
     """The run of one step."""
 
-    def __init__(self, crew: Crew[H], hands: list[H], job: StepJob, columns: Columns) -> None:
-        self._crew, self._hands, self._columns = crew, hands, columns
-        self._step, self._job = job.step, pack_job(job, crew.dumps)
+    def __init__(self, pool: WorkerPool[H], workers: list[H], job: StepJob, columns: Columns) -> None:
+        self._pool, self._running, self._columns = pool, workers, columns
+        self._step, self._job = job.step, pack_job(job, pool.dumps)
         self._waiting: deque[Packed] = deque()
         self._deaths: Counter[int | None] = Counter()
 
     def run(self, shards: Iterator[Shard]) -> Iterator[Done]:
         more = True
-        while more or self._waiting or any(hand.shard for hand in self._hands):
+        while more or self._waiting or any(worker.shard for worker in self._running):
             self._hand_out()
-            fetching = more and len(self._waiting) < self._crew.count
+            fetching = more and len(self._waiting) < self._pool.count
             if fetching:
                 more = self._fetch(shards)
             yield from self._listen(0 if fetching else None)
@@ -149,46 +149,46 @@ class _Supervision(Generic[H]):
         shard = next(shards, None)
         if shard is not None:
             start, rows = shard
-            self._waiting.append(Packed(start, start + rows.num_rows, self._crew.pack(rows)))
+            self._waiting.append(Packed(start, start + rows.num_rows, self._pool.pack(rows)))
         return shard is not None
 
     def _hand_out(self) -> None:
         """Give waiting shards to idle workers; have others open the step, no more than there are shards for."""
-        for hand in self._hands:
-            if self._waiting and hand.idle and hand.job == self._job:
-                hand.shard = self._waiting.popleft()
-                self._crew.send_shard(hand, hand.shard, self._columns)
-        wanted = len(self._waiting) - sum(hand.opening for hand in self._hands)
-        others = [hand for hand in self._hands if hand.idle and hand.job != self._job][: max(0, wanted)]
-        for _ in range(min(wanted - len(others), self._crew.count - len(self._hands))):
-            others.append(self._crew.start())
-            self._hands.append(others[-1])
-        for hand in others:
-            hand.kept, hand.job, hand.opening = bool(hand.job), self._job, True
-            self._crew.send_job(hand, self._job)
+        for worker in self._running:
+            if self._waiting and worker.idle and worker.job == self._job:
+                worker.shard = self._waiting.popleft()
+                self._pool.send_shard(worker, worker.shard, self._columns)
+        wanted = len(self._waiting) - sum(worker.opening for worker in self._running)
+        others = [worker for worker in self._running if worker.idle and worker.job != self._job][: max(0, wanted)]
+        for _ in range(min(wanted - len(others), self._pool.count - len(self._running))):
+            others.append(self._pool.start())
+            self._running.append(others[-1])
+        for worker in others:
+            worker.kept, worker.job, worker.opening = bool(worker.job), self._job, True
+            self._pool.send_job(worker, self._job)
 
     def _listen(self, timeout: float | None) -> Iterator[Done]:
-        busy = [hand for hand in self._hands if not hand.idle]
-        for hand, answer in self._crew.answers(busy, timeout) if busy else ():
+        busy = [worker for worker in self._running if not worker.idle]
+        for worker, answer in self._pool.answers(busy, timeout) if busy else ():
             if isinstance(answer, Lost):
-                self._bury(hand, answer)
+                self._retire(worker, answer)
             elif isinstance(answer, Failure):
                 raise answer.error()
             elif isinstance(answer, Done):
-                hand.shard = None
+                worker.shard = None
                 self._columns = self._columns or answer.columns
                 yield answer
             else:
-                hand.opening = hand.kept = False
+                worker.opening = worker.kept = False
 
-    def _bury(self, hand: H, lost: Lost) -> None:
+    def _retire(self, worker: H, lost: Lost) -> None:
         """A worker is dead: its shard is given out again, unless it has cost too many."""
-        self._hands.remove(hand)
-        self._crew.stop(hand)
-        self._crew.restarts += 1
-        shard = hand.shard
+        self._running.remove(worker)
+        self._pool.stop(worker)
+        self._pool.restarts += 1
+        shard = worker.shard
         about = None if shard is None else shard.start
-        self._deaths[about] += not hand.kept
+        self._deaths[about] += not worker.kept
         if self._deaths[about] >= DEATHS:
             what = "making its stage" if shard is None else f"rows {shard.start} to {shard.stop}"
             advice = "" if shard is None else " or shards of fewer rows, else look at these rows"
