@@ -104,3 +104,17 @@ def test_no_class_name_occurs_twice():
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(str(path.relative_to(SOURCE)))
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_no_default_of_a_command_stands_in_the_command_line():
+    """Options have no default (None or False), or name one of the library."""
+    own = []
+    for path in (SOURCE / "cli").glob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and function.name.endswith("command"):
+                own += [
+                    f"{path.name} {function.name}: {ast.unparse(one)}"
+                    for one in function.args.defaults
+                    if isinstance(one, ast.Constant) and one.value not in (None, False, True, "")
+                ]
+    assert own == []

@@ -16,6 +16,7 @@ import polars as pl
 
 from askew.app.search.facade import Ranker, Reformulator
 from askew.app.search.rerank import reorder
+from askew.core import defaults
 from askew.core.errors import ConfigError, MissingExtra, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.corpora.collection import open_collection
@@ -42,7 +43,7 @@ class Retrieve(pt.Transformer):  # type: ignore[misc]
     Columns of the queries are kept. ``Retrieve(ranker) % 10`` asks the ranker for 10 documents only.
     """
 
-    def __init__(self, ranker: Ranker, k: int = 1000) -> None:
+    def __init__(self, ranker: Ranker, k: int = defaults.RESULTS) -> None:
         self.ranker, self.k = ranker, k
 
     def transform(self, inp: Frame) -> Frame:

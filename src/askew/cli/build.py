@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.core import defaults
 from askew.core.address import Address
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def built(
 
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
-    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = "local", workers: WorkerCount = None,
-    address: RayAddress = None, as_json: o.AsJson = False,
+    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
+    workers: WorkerCount = None, address: RayAddress = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
     from askew.cli.render import say_json

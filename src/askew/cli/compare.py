@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, split_measures
 
@@ -43,12 +44,12 @@ def command(
     no_relevant: o.NoRelevant = None,
     order: o.Order = None,
     fields: o.Fields = None,
-    run_format: o.RunFormat = "auto",
+    run_format: o.RunFormat = defaults.RUN_FORMAT,
     store: o.StorePath = o.DEFAULT_STORE,
     seed: o.Seed = 0,
     test: Annotated[
         str, typer.Option(help="mean (H0: the mean gain is 0) or randomization (H0: results could be swapped).")
-    ] = "mean",
+    ] = defaults.TEST,
     margin: Annotated[
         str | None, typer.Option(help="The largest loss that would not matter: 0.01, or 'RR@10=0.01 nDCG@10=0.02'.")
     ] = None,
@@ -56,7 +57,7 @@ def command(
         list[str] | None,
         typer.Option(help="Exit with code 1 where this holds: 'nDCG@10 loses 0.01' or 'nDCG@10 may lose 0.01'."),
     ] = None,
-    unpaired: Annotated[str, typer.Option(help="A query in one run only: error or drop.")] = "error",
+    unpaired: Annotated[str, typer.Option(help="A query in one run only: error or drop.")] = defaults.UNPAIRED,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:

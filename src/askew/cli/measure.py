@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.core import defaults
 
 if TYPE_CHECKING:
     from askew.app.measure.measure import MeasureReport
@@ -36,7 +37,7 @@ def command(
     no_relevant: o.NoRelevant = None,
     order: o.Order = None,
     fields: o.Fields = None,
-    run_format: o.RunFormat = "auto",
+    run_format: o.RunFormat = defaults.RUN_FORMAT,
     store: o.StorePath = o.DEFAULT_STORE,
     per_query: Annotated[bool, typer.Option(help="Also the value of every query.")] = False,
     signature: Annotated[bool, typer.Option(help="Show what each measure stands for, in full.")] = False,

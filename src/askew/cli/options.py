@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from askew.core import defaults
 from askew.core.errors import ConfigError
 
-DEFAULT_STORE = ".askew"
+DEFAULT_STORE = defaults.STORE
 
 Docs = Annotated[
     Path | None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.core import defaults
 
 Labelled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
 
@@ -23,7 +24,9 @@ def reformulate_command(
     keep: Annotated[
         list[str] | None, typer.Option("--filter", help="Filters in their order: rules, semantic, or none.")
     ] = None,
-    depth: Annotated[int, typer.Option(help="How many top-ranked passages a method reads of each query.")] = 10,
+    depth: Annotated[
+        int, typer.Option(help="How many top-ranked passages a method reads of each query.")
+    ] = defaults.PASSAGES,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     settings: o.OwnSettings = None,
@@ -38,8 +41,8 @@ def reformulate_command(
     check_place(out)
     note(queries_notes(queries))
     own = o.settings_by_owner(settings)
-    methods = method or ["extract"]
-    filters = [] if keep == ["none"] else keep or ["rules"]
+    methods = method or list(defaults.METHODS)
+    filters = [] if keep == ["none"] else keep or list(defaults.FILTERS)
     with Waiting("reformulating") as progress:
         table, tallies = candidates_of(
             queries, methods, filters, own, docs, index, depth, progress, Groups.resolve(groups, lexicon)
@@ -76,7 +79,9 @@ def _print_tallies(rows: list[dict[str, Any]]) -> None:
 
 def classify_command(
     queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
-    classifier: Annotated[str, typer.Option(help="lexical, or transformer (--set model=FOLDER).")] = "lexical",
+    classifier: Annotated[
+        str, typer.Option(help="lexical, or transformer (--set model=FOLDER).")
+    ] = defaults.CLASSIFIER,
     out: Annotated[Path | None, typer.Option(help="Labels to write: .tsv, .jsonl or .parquet.")] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
@@ -106,11 +111,15 @@ def classify_command(
 
 def calibrate_command(
     labelled: Labelled,
-    similarity: Annotated[str, typer.Option(help="light (no model) or neural (extra neural).")] = "light",
-    rule: Annotated[str, typer.Option(help="Threshold by f1 (the highest) or precision (at least --least).")] = "f1",
-    least: Annotated[float, typer.Option(help="With --rule precision: the least precision.")] = 0.9,
+    similarity: Annotated[str, typer.Option(help="light (no model) or neural (extra neural).")] = defaults.SIMILARITY,
+    rule: Annotated[
+        str, typer.Option(help="Threshold by f1 (the highest) or precision (at least --least).")
+    ] = defaults.THRESHOLD_RULE,
+    least: Annotated[
+        float, typer.Option(help="With --rule precision: the least precision.")
+    ] = defaults.LEAST_PRECISION,
     settings: o.Settings = None,
-    seed: o.Seed = 7,
+    seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:
     """Choose the threshold of the semantic filter on labelled variations: the curve, its area, the chosen point."""

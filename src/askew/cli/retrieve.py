@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from askew.cli import options as o
+from askew.core import defaults
 
 
 def index_command(
     docs: Annotated[str, typer.Argument(help="A file or folder of documents, a BEIR folder, irds:ID, or demo.")],
     out: Annotated[Path, typer.Option(help="The folder to write the index to.")],
-    ranker: Annotated[str, typer.Option(help="The ranker to index for: see askew list rankers.")] = "bm25",
+    ranker: Annotated[str, typer.Option(help="The ranker to index for: see askew list rankers.")] = defaults.RANKER,
     analyzer: Annotated[
         str | None, typer.Option(help="BM25: english (as Lucene and Anserini) or plain (no stemming).")
     ] = None,
@@ -51,7 +52,7 @@ def search_command(
         str | None, typer.Option(help="See askew list rankers; by default the one the index was made for.")
     ] = None,
     run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to replay.")] = None,
-    k: Annotated[int, typer.Option("-k", help="How many documents for each query, 1000 at most.")] = 1000,
+    k: Annotated[int, typer.Option("-k", help="How many documents for each query, 1000 at most.")] = defaults.RESULTS,
     k1: Annotated[float | None, typer.Option(help="BM25: k1.")] = None,
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,
     mu: Annotated[float | None, typer.Option(help="Query likelihood: mu.")] = None,

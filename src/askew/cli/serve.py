@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.core import defaults
 from askew.core.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each reques
 def serve_command(
     store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
     groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None, logs: Logs = None,
-    runs: Runs = None, host: Host = "127.0.0.1", port: Port = 8642, token_file: TokenFile = None,
-    rate: RateLimit = 20.0, verbose: Verbose = False,
+    runs: Runs = None, host: Host = defaults.HOST, port: Port = defaults.PORT, token_file: TokenFile = None,
+    rate: RateLimit = defaults.RATE, verbose: Verbose = False,
 ) -> None:  # fmt: skip
     """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
 

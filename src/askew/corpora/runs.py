@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from askew.core import defaults
 from askew.core.errors import ConfigError, DataError
 from askew.corpora.files import check_file, suffix_of, text_blocks
 from askew.corpora.run_forms import read_json, read_lines, read_parquet, read_table, trec_columns
@@ -32,7 +33,7 @@ class Run:
     all_lines: pl.DataFrame | None = None
 
     @classmethod
-    def read(cls, path: str | Path, form: str = "auto", name: str | None = None) -> Run:
+    def read(cls, path: str | Path, form: str = defaults.RUN_FORMAT, name: str | None = None) -> Run:
         """A run from a TREC, TSV, JSON Lines or Parquet file, gzip or not; it is called as its file unless named."""
         found = read_run(Path(path), form)
         return found if name is None else replace(found, name=name)
@@ -61,7 +62,7 @@ class Run:
         return f"Run({self.name!r}, {len(self.query_ids):,} queries, {self.lines.height:,} lines)"
 
 
-def read_run(path: Path, form: str = "auto", published: bool = False) -> Run:
+def read_run(path: Path, form: str = defaults.RUN_FORMAT, published: bool = False) -> Run:
     """Read a run. ``published`` follows the published scripts: see ``docs/measures.md``."""
     check_file(path, "run")
     form = _form(path, form)

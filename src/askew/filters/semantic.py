@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats
 from askew.filters.similarity import light_similarity
@@ -48,7 +49,7 @@ class SemanticFilter:
     name = "semantic"
 
     def __init__(
-        self, similarity: str = "light", model: str = MINILM, revision: str | None = None,
+        self, similarity: str = defaults.SIMILARITY, model: str = MINILM, revision: str | None = None,
         threshold: float | None = None, batch_size: int = 64, device: str | None = None,
     ) -> None:  # fmt: skip
         if similarity not in THRESHOLDS:

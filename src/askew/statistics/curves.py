@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from askew.core import defaults
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats, Ints
 from askew.statistics.resampling import bca_interval
@@ -78,7 +79,7 @@ class Calibration:
 
 def calibrate(
     scores: Scores, labels: Labels, queries: Sequence[str],
-    rule: str = "f1", least_precision: float = 0.9, seed: int = 0,
+    rule: str = defaults.THRESHOLD_RULE, least_precision: float = defaults.LEAST_PRECISION, seed: int = 0,
 ) -> Calibration:  # fmt: skip
     """The curve of scores against labels 0 and 1, its area, and the threshold by a rule (see ``choose_threshold``)."""
     curve = precision_recall(scores, labels)
@@ -134,7 +135,9 @@ def _areas(weights: Floats, truth: Floats, ends: npt.NDArray[np.intp]) -> Floats
     return np.asarray(np.where(total > 0, area / np.where(total > 0, total, 1.0), np.nan))
 
 
-def choose_threshold(curve: Curve, rule: str = "f1", least_precision: float = 0.9) -> Cut:
+def choose_threshold(
+    curve: Curve, rule: str = defaults.THRESHOLD_RULE, least_precision: float = defaults.LEAST_PRECISION
+) -> Cut:
     """Where to cut: ``f1`` takes the highest F1 (the higher threshold if equal); ``precision`` keeps as much as it can
     with a precision of at least ``least_precision``.
     """

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from askew.core import defaults
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction
 from askew.core.outcome import signs
@@ -21,7 +22,7 @@ from askew.statistics.bounded import BoundedMean, solve
 from askew.statistics.intervals import BOUNDED, STUDENTIZED, gain_bounds, known, mean_test
 from askew.statistics.studentized import StudentizedMean
 
-MEAN, RANDOMIZATION = "mean", "randomization"
+MEAN, RANDOMIZATION = defaults.TEST, "randomization"
 ALPHA = 0.05
 RANDOM_FLIPS = 20_000
 _EXACT_UP_TO = 14

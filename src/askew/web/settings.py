@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field
 
 from askew.app.explore.opening import Sources
+from askew.core import defaults
 from askew.core.errors import ConfigError
 
 LEAST_TOKEN = 16
@@ -23,7 +24,7 @@ class ServerLimits:
 
     body_bytes: int = 1 << 20
     upload_bytes: int = 20 << 20
-    rate: float = 20.0
+    rate: float = defaults.RATE
     burst: int = 60
     threads: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
     waiting: int = 400
@@ -47,8 +48,8 @@ class Settings:
     """One service."""
 
     sources: Sources = field(default_factory=Sources)
-    host: str = "127.0.0.1"
-    port: int = 8642
+    host: str = defaults.HOST
+    port: int = defaults.PORT
     token: str | None = field(default=None, repr=False)
     limits: ServerLimits = field(default_factory=ServerLimits)
 

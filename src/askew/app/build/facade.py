@@ -15,6 +15,7 @@ from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_gro
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.summary import summary_of
+from askew.core import defaults
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
@@ -23,7 +24,6 @@ from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.publish.release import Published
 
-DEFAULT_STORE = ".askew"
 ENGINES = ("local", "ray")
 # Told the name of the step, and how many of its rows are done.
 StepProgress = Callable[[str, int], None]
@@ -105,7 +105,7 @@ def plan(
     *,
     groups: GroupsLike | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    store: str | Path | Store = DEFAULT_STORE,
+    store: str | Path | Store = defaults.STORE,
     until: str | None = None,
 ) -> tuple[Build, Store]:
     """The steps that ``build`` would run with these arguments, checked whole. Nothing is run."""
@@ -123,9 +123,9 @@ def build(
     *,
     groups: GroupsLike | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    store: str | Path | Store = DEFAULT_STORE,
+    store: str | Path | Store = defaults.STORE,
     until: str | None = None,
-    engine: str = "local",
+    engine: str = defaults.ENGINE,
     workers: int | None = None,
     address: str | None = None,
     progress: StepProgress | None = None,

@@ -16,6 +16,7 @@ from askew.app.measure.measure import MeasureOptions, measure
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import RunLike, named_runs
+from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction, Measure
 from askew.core.ranking import Floats
@@ -109,10 +110,10 @@ def compare(
     collection: object = None,
     measures: MeasuresLike | None = None,
     *,
-    test: str = MEAN,
+    test: str = defaults.TEST,
     margin: Margin = None,
     fail_if: str | Sequence[str] = (),
-    unpaired: str = "error",
+    unpaired: str = defaults.UNPAIRED,
     seed: int = 0,
     names: tuple[str, str] | None = None,
     testing: Progress | None = None,

@@ -12,6 +12,7 @@ from askew.app.measure.notes import note_on_liwc, note_on_own_backgrounds
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
+from askew.core import defaults
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.ranking import ORDERS
@@ -66,7 +67,7 @@ def measure(
     no_relevant: str | None = None,
     order: str | None = None,
     fields: Sequence[str] = (),
-    run_format: str = "auto",
+    run_format: str = defaults.RUN_FORMAT,
     store: str | Path | None = None,
     progress: Progress | None = None,
     before_scoring: Callable[[list[MeasureRequest]], None] | None = None,

@@ -13,6 +13,7 @@ import polars as pl
 from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, Tally, make_filter, make_reformulator, reformulate
 from askew.app.search.retrieve import index_documents, queries_of
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.publish.files import refuse_no_parent
@@ -28,7 +29,7 @@ def candidates_of(
     settings: Own,
     docs: str | None = None,
     index: Path | None = None,
-    depth: int = 10,
+    depth: int = defaults.PASSAGES,
     progress: Callable[[int, int], None] | None = None,
     groups: Groups | None = None,
 ) -> tuple[pl.DataFrame, list[Tally]]:

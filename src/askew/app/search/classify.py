@@ -12,6 +12,7 @@ import polars as pl
 
 from askew.app.search.retrieve import as_queries
 from askew.classifiers.lexical import LABEL
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.plugins.methods import ClassifierPlugin
@@ -45,7 +46,7 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
 
 
 def classify(
-    queries: object, classifier: str = "lexical", *, groups: GroupsLike | None = None, **settings: Any
+    queries: object, classifier: str = defaults.CLASSIFIER, *, groups: GroupsLike | None = None, **settings: Any
 ) -> Classification:
     """Which group each query asks about, or none (neutral); compared with the labels that the queries have.
 

@@ -14,6 +14,7 @@ import polars as pl
 from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import SCHEMA, FirstPass, Tally, make_filter, make_reformulator, reformulate
 from askew.app.search.retrieve import as_queries, index_documents, run_lines
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.corpora.runs import Run
@@ -27,7 +28,7 @@ class Ranker:
     ``settings`` are those of the ranker (``askew show ranker NAME``); one that needs no index needs nothing else.
     """
 
-    def __init__(self, name: str = "bm25", **settings: Any) -> None:
+    def __init__(self, name: str = defaults.RANKER, **settings: Any) -> None:
         self.name, self.settings = name, settings
         self.folder: Path | None = Path(settings["index"]) if "index" in settings else None
         self._made: Any = None
@@ -57,7 +58,7 @@ class Ranker:
             self._made = make_ranker({"ranker": self.name, **self.settings, **index})
         return self._made
 
-    def search(self, queries: object, k: int = 1000) -> Run:
+    def search(self, queries: object, k: int = defaults.RESULTS) -> Run:
         """The k best documents of each query, as a run. Queries that find nothing are not in it."""
         table = as_queries(queries)
         hits = self._ranker.search(table["text"].combine_chunks(), k)
@@ -82,8 +83,8 @@ class Reformulator:
         name: str,
         *,
         groups: GroupsLike | None = None,
-        filters: Sequence[str] = ("rules",),
-        depth: int = 10,
+        filters: Sequence[str] = defaults.FILTERS,
+        depth: int = defaults.PASSAGES,
         **settings: Any,
     ) -> None:
         counted = None if groups is None else Groups.of(groups)

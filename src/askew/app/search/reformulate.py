@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.ranking import Hits
@@ -83,7 +84,7 @@ class Tally:
 class FirstPass:
     """What reformulators may read of a collection: the first passages of each query, and statistics of terms."""
 
-    def __init__(self, index: Path, ranker: RankerPlugin, depth: int = 10) -> None:
+    def __init__(self, index: Path, ranker: RankerPlugin, depth: int = defaults.PASSAGES) -> None:
         self._ranker, self._depth = ranker, depth
         self._texts = StoredTexts(index, read_header(index)["documents"])
         self.statistics = IndexStatistics(index)

@@ -27,6 +27,7 @@ from askew.app.scoring.ranked import (
 from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import RunLike, Universe, as_run, named_runs
 from askew.app.search.retrieve import write_run
+from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.groups import Groups
 from askew.core.ranking import Floats, Rankings, order_by_score
@@ -51,7 +52,7 @@ class RerankSettings:
     method: str = "crossencoder"
     model: str | None = None
     revision: str | None = None
-    k: int = 1000
+    k: int = defaults.RESULTS
     depth: int = 100
     targets: str = EVEN
     counting: Counting = field(default_factory=Counting)

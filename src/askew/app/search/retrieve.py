@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from askew.core import defaults
 from askew.core.errors import DataError, UnknownName
 from askew.core.ranking import Hits
 from askew.corpora.collection import Collection, open_collection
@@ -108,7 +109,11 @@ def _counted(batches: Iterable[pa.Table], progress: Callable[[int], None] | None
 
 
 def search_queries(
-    table: pa.Table, ranker: RankerPlugin, out: Path, k: int = 1000, progress: Callable[[int, int], None] | None = None
+    table: pa.Table,
+    ranker: RankerPlugin,
+    out: Path,
+    k: int = defaults.RESULTS,
+    progress: Callable[[int, int], None] | None = None,
 ) -> SearchSummary:
     """Search every query of a table and write the run, as TREC or Parquet by the ending of ``out``."""
     empty = 0

@@ -19,6 +19,7 @@ from askew.app.build.built_pairs import EFFECTIVENESS, LEAN, Built, built_of, re
 from askew.app.build.recipe import Recipe, groups_of
 from askew.app.search.classify import make_classifier
 from askew.app.train.trained import ModelTrainer, Trained
+from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import new_column
@@ -104,7 +105,7 @@ class Classifier:
     ['young', 'neutral']
     """
 
-    def __init__(self, name: str = "lexical", groups: GroupsLike | None = None, **settings: Any) -> None:
+    def __init__(self, name: str = defaults.CLASSIFIER, groups: GroupsLike | None = None, **settings: Any) -> None:
         self.name, self.settings = name, settings
         self.groups = None if groups is None else Groups.of(groups)
         self.trained: Trained | None = None

@@ -1,0 +1,27 @@
+"""Defaults that the library and its interfaces share: each stands here once. Importing it costs nothing."""
+
+from __future__ import annotations
+
+STORE = ".askew"
+# Where shards of a build run.
+ENGINE = "local"
+RUN_FORMAT = "auto"
+RANKER = "bm25"
+# How many documents of each query are found, and how many top-ranked passages a reformulator reads.
+RESULTS = 1000
+PASSAGES = 10
+METHODS = ("extract",)
+FILTERS = ("rules",)
+CLASSIFIER = "lexical"
+# How two runs are compared.
+TEST = "mean"
+UNPAIRED = "error"
+# How the threshold of the semantic filter is chosen.
+SIMILARITY = "light"
+THRESHOLD_RULE = "f1"
+LEAST_PRECISION = 0.9
+CALIBRATION_SEED = 7
+# The web service.
+HOST = "127.0.0.1"
+PORT = 8642
+RATE = 20.0
