@@ -13,6 +13,7 @@ from askew.app.measure.measure import measure
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.scorer import Scorer
 from askew.core.errors import ConfigError
+from askew.core.measure import column_of
 from askew.core.ranking import Hits
 from askew.engine.store import Store
 from askew.measures.catalogue import Catalogue
@@ -134,7 +135,7 @@ def test_measure_build_explore_and_bench_give_the_same_values_for_the_same_lists
     table, _ = Evaluate(MEASURES, resources).run(rows_of(hits))
     found = {
         "measure": by_measure(hits, texts),
-        "build": {name: table[name].to_numpy() for name in MEASURES},
+        "build": {name: table[column_of(name)].to_numpy() for name in MEASURES},
         "explore": by_explore(hits, texts),
         "bench": BenchScorer(MEASURES, resources, QUERIES).score(hits),
     }

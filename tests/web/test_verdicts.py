@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from askew.app.explore.audit import audit
-from askew.core.measure import Direction
+from askew.core.measure import Direction, column_of
 from askew.core.outcome import Outcome, Verdict, outcome_of, verdict
 from askew.corpora.runs import Run
 from askew.selectors.pareto import Pareto
@@ -20,6 +20,7 @@ from askew.statistics.significance import paired
 from askew.web.pages.parts import outcome_words
 
 EFFECT, LEAN = "nDCG@10", "ARaB(tf)@10"
+SIDES = ("improved", "unchanged", "worsened")
 WAYS = {EFFECT: Direction.UP, LEAN: Direction.ZERO}
 # A grid, so that ties and tolerances that are just met are common.
 values = st.one_of(st.sampled_from([-0.5, -0.25, 0.0, 0.25, 0.5, 1.0]), st.floats(-1, 1).map(lambda x: round(x, 6)))
@@ -43,7 +44,7 @@ def scored(old, new):
     rows = [("q", "q", "nurse", "original", None, old), ("q", "v", "become nurse", "m", None, new)]
     names = ("query_id", "variant_id", "text", "method", "doc_id")
     table = pl.DataFrame([row[:5] for row in rows], schema=dict.fromkeys(names, pl.String), orient="row")
-    return table.with_columns(*(pl.Series(name, [row[5][name] for row in rows]) for name in WAYS))
+    return table.with_columns(*(pl.Series(column_of(name), [row[5][name] for row in rows]) for name in WAYS))
 
 
 def sides(first, second):
@@ -63,8 +64,8 @@ def test_explorer_selector_and_report_agree_on_every_pair(explorer, four):
         told = verdict(old[name], new[name], WAYS[name])
         assert word == (told.value if name == EFFECT else told.lean)
         place = list(Verdict).index(told)
-        assert [summary[name][side] for side in ("helped", "same", "hurt")].index(1) == place
-        assert [shares[name][side] for side in ("helped", "same", "hurt")].index(1) == place
+        assert [summary[name][f"{side}_pairs"] for side in SIDES].index(1) == place
+        assert [shares[name][f"{side}_queries"] for side in SIDES].index(1) == place
         tested = paired(np.array([old[name]]), np.array([new[name]]), WAYS[name])
         assert [tested.improved, tested.unchanged, tested.worsened].index(1) == place
 
@@ -78,7 +79,7 @@ def test_selector_and_report_agree_under_a_tolerance(four, tolerance):
     assert pairs["outcome"][0] == f"{told[0].value}-{told[1].lean}"
     for row in summarise(pairs, WAYS, ["every"], tolerance=tolerance).to_dicts():
         word = told[list(WAYS).index(row["measure"])]
-        assert [row[side] for side in ("helped", "same", "hurt")].index(1) == list(Verdict).index(word)
+        assert [row[f"{side}_pairs"] for side in SIDES].index(1) == list(Verdict).index(word)
 
 
 @pytest.mark.parametrize(
