@@ -29,7 +29,7 @@ def test_documents_are_reordered_by_the_groups_that_are_given():
     age = Groups({"old": ["old"], "young": ["young"]}, ["old", "young"])
     assert order(reorder(RUN, docs, age), "q1") == ["a", "c", "b", "d"]
     assert order(reorder(RUN, docs, age, "neutral:0,old:0,young:1"), "q1")[0] == "c"
-    with pytest.raises(ConfigError, match="neutral, .*add up to 1"):
+    with pytest.raises(ConfigError, match="that add up to 1"):
         reorder(RUN, docs, age, "neutral:0,male:0.5,female:0.5")
 
 
@@ -44,7 +44,7 @@ def test_a_term_of_two_groups_counts_as_the_groups_say():
 
 def test_the_order_in_memory_is_that_of_the_run_which_the_command_writes(tmp_path):
     files = demo_files()
-    rerank(files.runs[0], files.docs, tmp_path / "fair.run", settings=RerankSettings(depth=1000))
+    rerank(files.runs[0], files.docs, tmp_path / "fair.run", settings=RerankSettings(method="detconstsort", depth=1000))
     written = [line.split() for line in (tmp_path / "fair.run").read_text().splitlines()]
     lines = reorder(files.runs[0], files.docs)
     assert [(line[0], line[2], int(line[3])) for line in written] == lines.select("query_id", "doc_id", "rank").rows()
