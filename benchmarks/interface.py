@@ -31,7 +31,7 @@ TIMES = 9
 def equal_values(data: Path) -> None:
     runs = sorted((data / "cpjku_dl19_runs").glob("*.run"))
     docs, qrels = data / "msmarco_dl1920" / "docs.tsv", data / "msmarco_dl1920" / "qrels.dl19.txt"
-    texts = " ".join(str(one) for one in MEASURES)
+    texts = " ".join(one.text for one in MEASURES)
     options = [
         "--docs",
         str(docs),
@@ -48,15 +48,14 @@ def equal_values(data: Path) -> None:
         [sys.executable, "-c", "from askew.cli.main import main; main()", "measure", *map(str, runs), *options],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    by_command = {one["name"]: one["measures"] for one in json.loads(said)["runs"]}
-    report = askew.measure(runs, docs, MEASURES, qrels=qrels, missing="drop")
-    compared = 0
-    for run in report.to_dict(per_query=True)["runs"]:
-        for name, found in run["measures"].items():
-            if json.loads(json.dumps(found)) != by_command[run["name"]][name]:
-                raise SystemExit(f"{run['name']}, {name}: the command and askew.measure differ")
-            compared += 1 + len(found["per_query"])
-    print(f"askew measure and askew.measure: {len(runs)} runs, {len(MEASURES)} measures, {compared:,} values equal")
+    by_command = json.loads(said)["runs"]
+    by_library = json.loads(json.dumps(
+        askew.measure(runs, docs, MEASURES, qrels=qrels, missing="drop").to_dict(per_query=True)
+    ))["runs"]  # fmt: skip
+    if by_command != by_library:
+        raise SystemExit("the command and askew.measure differ")
+    values = sum(len(found) for run in by_command for found in (run["measures"], *run["per_query"].values()))
+    print(f"askew measure and askew.measure: {len(runs)} runs, {len(MEASURES)} measures, {values:,} values equal")
 
 
 def starts(src: Path) -> dict[str, float]:

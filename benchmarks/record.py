@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.md"
-_PLACES = {"--store", "--whole", "--work"}  # where something lies here says nothing to others
+_PLACES = {"--store", "--whole", "--work", "--before"}  # where something lies here says nothing to others
 
 
 def processor() -> str:
