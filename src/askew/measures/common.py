@@ -128,9 +128,11 @@ def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | N
         elif len(groups) == 2:
             asked = f"{groups[1]}-{groups[0]}"
         else:
+            lexicon = text(measure, "lexicon").partition("@")[0]
             raise ConfigError(
-                f"measure {measure.name}: the lexicon {text(measure, 'lexicon')!r} has the groups {', '.join(groups)}; "
-                f"say which two to compare, for instance {measure.name}(groups='{groups[0]}-{groups[-1]}')"
+                f"measure {measure.name}: the lexicon {lexicon!r} has the groups {', '.join(groups)}; say which two to "
+                f"compare, as in groups='{lexicon}:{groups[0]},{groups[-1]}' or "
+                f"{measure.name}(groups='{groups[0]}-{groups[-1]}')"
             )
     parts = asked.split("-")
     for part in parts:
