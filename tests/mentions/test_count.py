@@ -176,7 +176,7 @@ def test_the_published_lists_have_their_published_sizes():
 def test_the_broad_list_has_non_binary_terms_and_no_term_in_two_groups():
     lexicon = load_lexicon("gender")
     assert set(lexicon.group_names) == {"female", "male", "nonbinary"}
-    assert {"nonbinary", "genderqueer", "xe"} <= set(lexicon.groups["nonbinary"])
+    assert {"nonbinary", "genderqueer", "enby"} <= set(lexicon.groups["nonbinary"])
     assert not lexicon.shared_terms()
 
 
