@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from askew.core.errors import DataError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
-from askew.core.text import blank, seyedsalehi, word
+from askew.core.text import blank, seyedsalehi, unclipped, word
 from askew.mentions.count import MentionCounter
 from askew.plugins import registry
 
@@ -61,7 +61,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.lists(s
 def counters():
     return {
         name: (MentionCounter(LEXICON, name, engine="compiled"), MentionCounter(LEXICON, name, engine="reference"))
-        for name in ("blank", "word", "seyedsalehi")
+        for name in ("blank", "word", "unclipped", "seyedsalehi")
     }
 
 
@@ -154,7 +154,7 @@ def test_a_prefix_of_several_tokens_is_refused():
 
 
 @pytest.mark.parametrize("name", shipped_lexicons())
-@pytest.mark.parametrize("tokenizer", ["blank", "seyedsalehi", "word"])
+@pytest.mark.parametrize("tokenizer", ["blank", "seyedsalehi", "unclipped", "word"])
 def test_every_shipped_lexicon_finds_each_of_its_own_terms(name, tokenizer):
     lexicon = load_lexicon(name)
     counter = MentionCounter(lexicon, tokenizer, engine="compiled")
@@ -191,3 +191,30 @@ def test_a_tokenizer_from_a_plugin_is_found_by_its_name_and_counted_by_the_plain
 def test_the_scan_and_its_tables_can_be_laid_out_without_the_compiler():
     code = "import sys, askew.mentions.tables; print('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("channels.he remains", ["channels", "remains"]),
+        ("It ends. he goes.He came", ["it", "ends", "he", "goes", "he", "came"]),
+        ("(so).his men.com e.g.he", ["so", "men", "e"]),
+        ("é.he É.his 9.he 日.her ..he", ["é", "É".lower(), "9", "日", "he"]),
+    ],
+)
+def test_a_lower_case_word_glued_to_a_full_stop_is_no_word(text, left):
+    assert unclipped(text) == left
+    for engine in ("compiled", "reference"):
+        found = MentionCounter(LEXICON, unclipped, engine=engine).count(pa.array([text]))
+        assert found.tokens.tolist() == [len(left)]
+
+
+@given(
+    st.lists(st.sampled_from(["he", "He", ".", ". ", ")", "'", "É", "é", "her", " ", "x9", "ﬁ", "_", "-"]), max_size=40)
+)
+def test_clipped_words_are_found_alike_by_both_engines(parts):
+    text = pa.array(["".join(parts)])
+    fast, plain = (
+        MentionCounter(LEXICON, unclipped, engine=engine).count(text) for engine in ("compiled", "reference")
+    )
+    assert (fast.counts.tolist(), fast.tokens.tolist()) == (plain.counts.tolist(), plain.tokens.tolist())

@@ -4,6 +4,9 @@
                  nothing else, so that "he," is not "he" and two blanks give an empty token.
 ``word``         recommended: lower-cased runs of letters, marks, numbers, connector punctuation and
                  joiners (Unicode categories L, M, N, Pc and U+200C, U+200D); "man's" is "man", "s".
+``unclipped``    as ``word``, without words that lost their first letter: a lower-case word right after a full stop that
+                 itself follows a word or a closing sign. In MS MARCO's passages "channels.he remains" is a clipped
+                 "The", and there are hundreds of them; in an address "men.com" no men are named either.
 ``seyedsalehi``  the rule behind the published LIWC figures: tags and some punctuation are deleted
                  (not replaced by a blank), then runs of Python's ``\\w``.
 """
@@ -21,6 +24,8 @@ _TAGS = re.compile(r"<[^>]*>")
 _DELETED = str.maketrans("", "", ".,?!()-_*#@$%^+/{}[]|")
 _PYTHON_WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"[a-z0-9_]+")
+# After these, as after a word, a full stop ends a sentence.
+CLOSING = ")]\"'%"
 _JOINERS = "\u200c\u200d"
 # Beyond these planes there is nothing that is a word character today.
 _LAST_WORD_PLANE = 0x3FFFF
@@ -37,6 +42,11 @@ def word(text: str) -> list[str]:
     # For ASCII the rule comes down to letters, digits and the underscore, which is six times faster.
     pattern = _ASCII_WORD if text.isascii() else _word_pattern()
     return pattern.findall(text.lower())
+
+
+def unclipped(text: str) -> list[str]:
+    """Unicode words without clipped ones, such as the "he" of "channels.he remains"."""
+    return word(_clipped_pattern(text.isascii()).sub(".", text) if "." in text else text)
 
 
 def seyedsalehi(text: str) -> list[str]:
@@ -62,7 +72,18 @@ def word_code_points() -> frozenset[int]:
 
 
 @cache
+def _clipped_pattern(is_ascii: bool) -> re.Pattern[str]:
+    inside = "[A-Za-z0-9_]" if is_ascii else _word_class()
+    return re.compile(f"(?<={inside[:-1]}{re.escape(CLOSING)}])\\.[a-z]{inside}*")
+
+
+@cache
 def _word_pattern() -> re.Pattern[str]:
+    return re.compile(f"{_word_class()}+")
+
+
+@cache
+def _word_class() -> str:
     points = sorted(word_code_points())
     ranges, start, previous = [], points[0], points[0]
     for point in [*points[1:], -1]:
@@ -71,4 +92,4 @@ def _word_pattern() -> re.Pattern[str]:
             start = point
         previous = point
     inner = "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in ranges)
-    return re.compile(f"[{inner}]+")
+    return f"[{inner}]"

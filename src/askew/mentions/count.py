@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from askew.core import machine
 from askew.core.lexicon import Lexicon
-from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, word
+from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, unclipped, word
 from askew.core.vocabulary import GroupVocabulary, build_vocabulary
 from askew.mentions.layout import NEEDS_REFERENCE, READ_AHEAD
 from askew.plugins import registry
 
 # The compiled scan knows these rules; any other tokenizer goes through the plain loop.
-_COMPILED: tuple[Tokenizer, ...] = (blank, word, seyedsalehi)
+_COMPILED: tuple[Tokenizer, ...] = (blank, word, unclipped, seyedsalehi)
 
 # Below this much text the plain loop is done before the compiled one has been loaded.
 SMALL_BYTES = 4 << 20
@@ -95,7 +95,7 @@ class MentionCounter:
 
         def work(data: Any, starts: Any, ends: Any, a: int, b: int) -> None:
             scan(
-                data, starts, ends, self.tokenize is blank, lower, inside,
+                data, starts, ends, self.tokenize is blank, self.tokenize is unclipped, lower, inside,
                 tables.maybe, tables.slots, tables.entries, tables.texts, tables.edges, tables.prefixes,
                 counts[a:b], tokens[a:b],
             )  # fmt: skip

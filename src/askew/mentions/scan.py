@@ -59,6 +59,7 @@ def _is_ascii_word(builder: Any, block: Any) -> Any:
 
 _word_mask = mask_of_64(_is_ascii_word)
 _blank_mask = mask_of_64(lambda builder, block: builder.icmp_unsigned("==", block, each(ord(" "))))
+_stop_mask = mask_of_64(lambda builder, block: builder.icmp_unsigned("==", block, each(ord("."))))
 _high_mask = mask_of_64(lambda builder, block: builder.icmp_signed("<", block, each(0)))
 
 
@@ -99,6 +100,35 @@ def _mark_others(data: Any, base: int, length: int, marks: Any, lower: Any, word
     return True
 
 
+@compiled(forceinline=True)
+def _is_marked(marks: Any, at: int) -> bool:
+    return bool((marks[at >> 6] >> np.uint64(at & 63)) & _ONE)
+
+
+@compiled(forceinline=True)
+def _is_closing(byte: int) -> bool:
+    return bool(byte == 41 or byte == 93 or byte == 34 or byte == 39 or byte == 37)  # noqa: PLR1714 - compiled
+
+
+@compiled
+def _drop_clipped(data: Any, base: int, length: int, marks: Any) -> None:
+    """Clear the marks of lower-case words right after a full stop that follows a word or a closing sign."""
+    cleared = -1
+    for first in range(0, length, 64):
+        stops = _stop_mask(data, base + first)
+        while stops != 0:
+            at = first + np.int64(lowest_bit(stops))
+            stops &= stops - _ONE
+            if at < 1 or at + 1 >= length or not 97 <= data[base + at + 1] <= 122:
+                continue
+            # A word that was just cleared is a word all the same.
+            if at == cleared or _is_marked(marks, at - 1) or _is_closing(data[base + at - 1]):
+                cleared = at + 1
+                while cleared < length and _is_marked(marks, cleared):
+                    marks[cleared >> 6] &= ~(_ONE << np.uint64(cleared & 63))
+                    cleared += 1
+
+
 @compiled
 def _decode(data: Any, at: int) -> Any:
     """The code point at this byte and its length. The bytes are known to be valid UTF-8."""
@@ -137,29 +167,31 @@ def _encode(point: int, line: Any, at: int) -> int:
 
 @compiled
 def _rewrite(
-    data: Any, base: int, length: int, split_on_blank: bool, line: Any, marks: Any, lower: Any, word: Any
-) -> int:
+    data: Any, base: int, length: int, split_on_blank: bool, unclipped: bool, line: Any, marks: Any, lower: Any,
+    word: Any,
+) -> int:  # fmt: skip
     """The slow way: the text in lower case to ``line``, marked; the length written, or NEEDS_REFERENCE."""
     at, written = 0, 0
+    # Whether a full stop ends a sentence here, whether one was just read, and whether a clipped word is passed over.
+    ends, stopped, clipped = False, False, False
     marks[: (length + length // 2 >> 6) + 2] = 0
     while at < length:
         point, size = _decode(data, base + at)
         at += size
+        small = 97 <= point <= 122
         point = lower[point]
         if point < 0:
             return NEEDS_REFERENCE
         inside = point != 32 if split_on_blank else word[point] == 1
         size = _encode(point, line, written)
-        if inside:
+        clipped = unclipped and inside and (clipped or (stopped and small))
+        stopped = ends and point == 46
+        ends = inside or _is_closing(point)
+        if inside and not clipped:
             for i in range(written, written + size):
                 marks[i >> 6] |= _ONE << np.uint64(i & 63)
         written += size
     return written
-
-
-@compiled(forceinline=True)
-def _is_marked(marks: Any, at: int) -> bool:
-    return bool((marks[at >> 6] >> np.uint64(at & 63)) & _ONE)
 
 
 @compiled(forceinline=True)
@@ -362,6 +394,7 @@ def scan(
     starts: Any,
     ends: Any,
     split_on_blank: bool,
+    unclipped: bool,
     lower: Any,
     word: Any,
     maybe: Any,
@@ -389,6 +422,8 @@ def scan(
         base, length = starts[i], ends[i] - starts[i]
         high = _mark(data, base, length, split_on_blank, marks)
         if high == 0 or _mark_others(data, base, length, marks, lower, word):
+            if unclipped and length > 0:
+                _drop_clipped(data, base, length, marks)
             tokens[i] = _count_terms(
                 data,
                 base,
@@ -406,7 +441,7 @@ def scan(
                 i,
             )
             continue
-        length = _rewrite(data, base, length, split_on_blank, line, marks, lower, word)
+        length = _rewrite(data, base, length, split_on_blank, unclipped, line, marks, lower, word)
         if length < 0:
             tokens[i] = NEEDS_REFERENCE
             continue
