@@ -113,7 +113,7 @@ def _is_closing(byte: int) -> bool:
 @compiled
 def _drop_clipped(data: Any, base: int, length: int, marks: Any) -> None:
     """Clear the marks of lower-case words right after a full stop that follows a word or a closing sign."""
-    cleared = -1
+    cleared = np.int64(-1)
     for first in range(0, length, 64):
         stops = _stop_mask(data, base + first)
         while stops != 0:
