@@ -60,7 +60,12 @@ def test_the_list_of_lexicons_breaks_no_word_at_eighty_columns(askew):
 def test_what_ships_with_askew_is_listed(askew):
     assert {row["name"] for row in askew("list lexicons --json").json} == set(LEXICONS)
     assert {row["name"] for row in askew("list presets --json").json} == set(PRESETS)
-    assert {row["name"] for row in askew("list tokenizers --json").json} == {"blank", "word", "unclipped", "seyedsalehi"}
+    assert {row["name"] for row in askew("list tokenizers --json").json} == {
+        "blank",
+        "word",
+        "unclipped",
+        "seyedsalehi",
+    }
     assert {"RR", "AP", "nDCG", "ARaB", "RaB", "FaiRR", "NFaiRR", "LexiconShare"} <= {
         row["name"] for row in askew("list measures --json").json
     }
