@@ -41,11 +41,6 @@ class SwapLexicon:
     remove: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hash: str = ""
 
-    def reversible(self) -> list[str]:
-        """The words that swapping changes and, done twice, brings back, whatever follows them."""
-        back = {term: near for term, (near, far) in self.swaps.items() if near == far != term}
-        return [term for term, other in back.items() if back.get(key_of(other)) == term]
-
 
 def shipped_swaps() -> list[str]:
     """The names of the lists of pairs that come with askew."""

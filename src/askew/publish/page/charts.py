@@ -74,16 +74,6 @@ class Line:
     width: float = 2.0
 
 
-@dataclass(frozen=True)
-class ControlLimits:
-    """Control limits: between ``low`` and ``high`` at each x."""
-
-    name: str
-    x: Floats
-    low: Floats
-    high: Floats
-
-
 def bars(about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> Markup:
     """Lying bars from zero, one for each row and series, with their values beside them."""
     values = [value for column in series.values() for value in column]
@@ -195,24 +185,6 @@ def scatter(
         spots, names = [*spots, *(at if group.labels else [])], [*names, *group.labels]
     shown = [shortened(name, _LONGEST_LABEL) for name in names]
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *place_labels(plot, spots, shown))
-
-
-def funnel(
-    about: About,
-    inside: Points,
-    outside: Points,
-    centre: float,
-    limits: Sequence[ControlLimits],
-    x_label: str,
-    y_label: str,
-) -> Markup:
-    """A funnel plot: points within the limits and those outside, the centre as a line, and the limits as curves."""
-    ends = extent([inside.x, outside.x, *(one.x for one in limits)])
-    across = np.array([min(ends), max(ends)] if ends else [])
-    lines = [Line(f"all together: {_value_text(centre)}", across, np.full(len(across), centre), 2)]
-    for place, one in enumerate(limits, start=3):
-        lines += [Line("", one.x, one.low, place), Line(one.name, one.x, one.high, place)]
-    return scatter(about, (inside, outside), x_label, y_label, lines)
 
 
 def steps(about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240) -> Markup:
