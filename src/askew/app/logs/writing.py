@@ -10,6 +10,7 @@ import polars as pl
 
 from askew.app.logs.page import report_page
 from askew.app.logs.report import LogReport
+from askew.core.whole_files import written_whole
 from askew.logs.discovery import FORMULA, Decision, review_text
 from askew.publish.files import new_folder, refuse_full, write
 
@@ -40,6 +41,5 @@ def _harmless(table: pl.DataFrame) -> pl.DataFrame:
 
 def write_review(decisions: Sequence[Decision], path: Path) -> None:
     """The keyphrases for a person to decide on; written under another name first, so that no decision can be lost."""
-    temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_text(review_text(decisions), encoding="utf-8")
-    temporary.replace(path)
+    with written_whole(path) as temporary:
+        temporary.write_text(review_text(decisions), encoding="utf-8")

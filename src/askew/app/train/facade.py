@@ -22,8 +22,9 @@ from askew.app.train.trained import ModelTrainer, Trained
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import new_column
+from askew.core.whole_files import write_whole
 from askew.plugins.methods import ClassifierPlugin
-from askew.trainers.common import Progress, write_whole
+from askew.trainers.common import Progress
 from askew.trainers.selector import ORIGINAL
 from askew.trainers.settings import by_name, from_names
 

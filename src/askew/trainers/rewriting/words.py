@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.whole_files import write_whole
 from askew.models.rewrite import END, START, Sizes, WordRewriter, Words, split_words
-from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all, write_whole
+from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
 Vectors = tuple[Sequence[str], npt.NDArray[np.float32]]
 # Wanted texts and written ones in, a number out; higher is better.
