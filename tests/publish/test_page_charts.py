@@ -16,12 +16,12 @@ from askew.publish.page.charts import (
     Points,
     bars,
     dots,
+    place_labels,
     scatter,
     sorted_gains,
     steps,
 )
 from askew.publish.page.frame import COLOURS, SHAPES, WIDTH, About, Plot, mark
-from askew.publish.page.labels import place_labels
 from askew.publish.page.pictures import check_formats, picture_file
 
 SVG = "{http://www.w3.org/2000/svg}"

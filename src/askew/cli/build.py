@@ -1,4 +1,4 @@
-"""``askew plan`` and ``askew run``: a recipe becomes steps, and steps become tables in the store."""
+"""``askew plan``, ``run``, ``publish``, ``report``: a recipe becomes steps, a dataset, a page; and ``askew verify``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
 Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
-
-
 Engine = Annotated[str, typer.Option(help="Where shards run: local (processes of this machine) or ray.")]
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="How many processes or Ray actors; local: 1 is this process alone.")
 ]
 RayAddress = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
+Out = Annotated[Path, typer.Option(help="The folder to write to; an earlier report there is replaced, nothing else.")]
+Figures = Annotated[str, typer.Option(help="Figures as files as well: svg, png or svg,png.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Tables for LaTeX as well.")]
 
 
 def plan_command(
@@ -154,3 +155,50 @@ def publish_command(
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     typer.echo(f"in {safe(str(out))}; askew verify {safe(str(out))} checks it")
+
+
+def report_command(
+    recipe: RecipeName, out: Out, settings: o.OwnSettings = None, groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None, figures: Figures = "", latex: Latex = False, store: o.StorePath = o.DEFAULT_STORE,
+    seed: o.Seed = 0, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
+    from askew.cli.render import Waiting, say, say_json
+    from askew.publish.page.pictures import check_formats
+    from askew.publish.page.writing import check_out
+
+    formats = o.split_fields(figures)
+    check_formats(formats)
+    check_out(out)
+    pairs = built(recipe, settings, groups, lexicon, store)
+    with Waiting("writing"):
+        done = pairs.report(out, figures=formats, latex=latex, seed=seed)
+    if as_json:
+        say_json({"html": str(done.html), "files": [str(path) for path in done.files]})
+        return
+    for path in done.files:
+        say(str(path))
+
+
+def verify_command(
+    path: Annotated[str, typer.Argument(help="A released dataset, a store or an index: its folder.")],
+    repair: Annotated[bool, typer.Option("--repair", help="Compute what is damaged again.")] = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Check a dataset, a store or an index: every byte, and what a dataset promises. Exit code 3 if anything is wrong.
+
+    With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is made again from
+    its documents, where they are known; of all else the command is shown that makes it.
+    """
+    from askew.app.build.verify import verify
+    from askew.cli.render import say, say_json
+
+    found = verify(path, repair)
+    if as_json:
+        say_json({"ok": found.ok, "kind": found.kind, "wrong": found.wrong, "notes": found.notes,
+                  "repaired": found.repaired, **found.counts, **found.facts})  # fmt: skip
+    else:
+        for line in found.lines():
+            say(line)
+    if not found.ok:
+        raise typer.Exit(3)

@@ -27,11 +27,14 @@ from askew.publish.page.frame import (
     picture,
     stroke,
     text,
+    text_over,
     zero_lines,
 )
-from askew.publish.page.labels import place_labels
 from askew.publish.page.markup import Markup, number, tag
 
+_LABEL_SIZE = 12.0
+_LABEL_AWAY = 7.0
+Box = tuple[float, float, float, float]
 # A sorted curve is drawn with so many steps at most: more could not be seen.
 COLUMNS = 400
 _LONGEST_LABEL = 26
@@ -241,3 +244,37 @@ def _upright_zero(plot: Plot) -> list[Markup]:
 def _value_text(value: float) -> str:
     text_ = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 2 else f"{value:.3g}"
     return text_.replace("-", "\N{MINUS SIGN}")
+
+
+def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:
+    """A name beside each point: right, left, above, below or further off, wherever it overlaps least."""
+    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
+    placed = []
+    for (x, y), name in zip(points, names, strict=True):
+        boxes = _places(x, y, text_width(name, _LABEL_SIZE))
+        best = min(boxes, key=lambda box: _covered(box, taken) + _outside(box, plot))
+        taken.append(best)
+        placed.append(text_over(best[0], best[3] - 3, name, _LABEL_SIZE))
+    return placed
+
+
+def _places(x: float, y: float, width: float) -> list[Box]:
+    half, high = width / 2, _LABEL_SIZE + 2
+    corners = [(x + _LABEL_AWAY, y - high / 2), (x - _LABEL_AWAY - width, y - high / 2)]
+    for off in (_LABEL_AWAY, _LABEL_AWAY + high, _LABEL_AWAY + 2 * high):
+        for left in (x - half, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
+            corners += [(left, y - off - high), (left, y + off)]
+    return [(left, top, left + width, top + high) for left, top in corners]
+
+
+def _covered(box: Box, taken: Sequence[Box]) -> float:
+    return sum(
+        max(0.0, min(box[2], one[2]) - max(box[0], one[0])) * max(0.0, min(box[3], one[3]) - max(box[1], one[1]))
+        for one in taken
+    )
+
+
+def _outside(box: Box, plot: Plot) -> float:
+    """How far it leaves the field, weighed so that covering another name is the lesser evil."""
+    over = max(0.0, plot.left - box[0]) + max(0.0, box[2] - plot.right)
+    return 100 * (over + max(0.0, plot.top - box[1]) + max(0.0, box[3] - plot.bottom))
