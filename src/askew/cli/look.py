@@ -13,7 +13,7 @@ import typer
 
 from askew.cli import options as o
 from askew.core.address import HIDDEN, Address, is_secret_name, without_secret_values
-from askew.core.errors import UnknownName
+from askew.core.errors import check_name
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _KINDS_LISTED = (
@@ -33,8 +33,7 @@ def list_command(
     """List what there is of a kind, a line each."""
     from askew.cli.render import print_rows, say_json
 
-    if what not in _LISTS:
-        raise UnknownName("list", what, _LISTS)
+    check_name("list", what, _LISTS)
     rows = _LISTS[what]()
     if as_json:
         say_json(rows)
@@ -154,8 +153,7 @@ def show_command(
     """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""
     from askew.cli.render import say, say_json
 
-    if what not in _THINGS:
-        raise UnknownName("thing to show", what, _THINGS)
+    check_name("thing to show", what, _THINGS)
     facts = _THINGS[what](name)
     if as_json:
         say_json(facts)
@@ -230,8 +228,7 @@ def _show_preset(name: str) -> dict[str, Any]:
 def _show_ranker(name: str) -> dict[str, Any]:
     from askew.plugins.registry import about, names, origin, settings_of
 
-    if name not in names("ranker"):
-        raise UnknownName("ranker", name, names("ranker"))
+    check_name("ranker", name, names("ranker"))
     facts: dict[str, Any] = {"ranker": name, "about": about("ranker", name), "from": origin("ranker", name)}
     facts["settings when searching"] = settings_of("ranker", name)
     if name in names("index"):
@@ -244,8 +241,7 @@ def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
     def facts(name: str) -> dict[str, Any]:
         from askew.plugins.registry import about, names, origin, settings_of
 
-        if name not in names(kind):
-            raise UnknownName(kind, name, names(kind))
+        check_name(kind, name, names(kind))
         return {
             kind: name,
             "about": about(kind, name),

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName, one_of
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import Direction, column_of, new_column, old_column
 from askew.core.outcome import check_tolerance
@@ -44,7 +44,7 @@ from askew.selectors.pairs import (
     numbers,
     split,
 )
-from askew.selectors.settings import find_measures, measure_texts, one_measure, one_of, parts
+from askew.selectors.settings import find_measures, measure_texts, one_measure, parts
 
 MISSING = ("drop", "zero")
 ORIGINAL_ORDER = "-1"

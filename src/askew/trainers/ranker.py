@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.ranking import Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
@@ -50,8 +50,7 @@ class RankerSettings:
     most_left_tokens: int = 64
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise ConfigError(f"loss: expected one of {', '.join(LOSSES)}, found {self.loss!r}")
+        one_of(self.loss, LOSSES, "loss")
         if min(self.margin, self.lean_weight, self.adversary) < 0:
             raise ConfigError("margin, lean_weight, adversary: expected numbers of zero or more, found one below")
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:

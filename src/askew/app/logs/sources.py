@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, check_name
 from askew.corpora.files import Meter, blocks, check_file, suffix_of
 from askew.logs.lines import whole_lines
 from askew.logs.tables import wanted_columns
@@ -57,8 +57,7 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
         log = [log]
     if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
         return [_table_source(_in_memory(log), columns)]
-    if name not in registry.names("log_format"):
-        raise UnknownName("format", name, registry.names("log_format"), "format=")
+    check_name("format", name, registry.names("log_format"), "format=")
     form: LogFormat = registry.build("log_format", name, {})
     files = _files(map(Path, log), form.endings)
     if not files:

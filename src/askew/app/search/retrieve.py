@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from askew.core.errors import DataError, UnknownName
+from askew.core.errors import DataError, check_name
 from askew.core.ranking import Hits
 from askew.core.whole_files import written_whole
 from askew.corpora.collection import Collection, open_collection
@@ -49,8 +49,7 @@ def index_documents(
     progress: Callable[[int], None] | None = None,
 ) -> Mapping[str, Any]:
     """Index a collection into a new folder for a ranker; the facts of the index. ``texts`` keeps the texts in it."""
-    if ranker not in names("index"):
-        raise UnknownName("ranker with an index", ranker, names("index"))
+    check_name("ranker with an index", ranker, names("index"))
     documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
     new_folder(out)
     _remember_source(docs, out, ranker, settings or {}, fields, texts)

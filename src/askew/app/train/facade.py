@@ -19,7 +19,7 @@ from askew.app.build.built_pairs import EFFECTIVENESS, LEAN, Built, built_of, re
 from askew.app.build.recipe import Recipe, groups_of
 from askew.app.search.classify import make_classifier
 from askew.app.train.trained import ModelTrainer, Trained
-from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.core.errors import ConfigError, DataError, StoreError, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import new_column
 from askew.core.whole_files import write_whole
@@ -59,8 +59,7 @@ class Trainer:
 
     def __init__(self, kind: str, /, **settings: Any) -> None:
         known = trainers()
-        if kind not in known:
-            raise UnknownName("kind of model", kind, known)
+        check_name("kind of model", kind, known)
         self.kind, self._given = kind, settings
         self._train, made, self._data = known[kind]
         self.settings: Any = from_names(made, settings, WHERE)
