@@ -373,8 +373,8 @@ def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     return Select(selector, evaluate.directions, per)
 
 
-def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> ReformulateStage:
-    """The stage that reformulates, with the methods of [[reformulate]]."""
+def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:
+    """The methods of [[reformulate]] under their names."""
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
     for place, one in enumerate(recipe.tables("reformulate")):
@@ -389,6 +389,12 @@ def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | Non
                 f"found {name!r}"
             )
         methods[name] = made
+    return methods
+
+
+def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> ReformulateStage:
+    """The stage that reformulates, with the methods of [[reformulate]]."""
+    methods = reformulate_methods(recipe, groups)
     given = recipe.table("first_pass")
     depth = _depth(given, "depth", 10, "first_pass")
     make, key, _ = _ranker({"ranker": "bm25", **given}, resources, "first_pass")

@@ -24,7 +24,6 @@ from askew.app.train.trained import Trained, finished, found_before, left_out_no
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.fingerprint import digest_file
-from askew.core.porter import stem
 from askew.core.split import part_of
 from askew.corpora.files import read_text
 from askew.corpora.parquet import parquet_frames
@@ -270,7 +269,7 @@ def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
 
 def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
     """Every measure with its mean over queries, its interval and n."""
-    values = pair_scores(test.targets, written, test.originals, stem)
+    values = pair_scores(test.targets, written, test.originals)
     found: dict[str, dict[str, float | None]] = {
         name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
     }
