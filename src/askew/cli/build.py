@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, print_rows, safe, say, say_json
 from askew.core.address import Address
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.app.build.facade import Pairs
@@ -31,8 +33,6 @@ def plan_command(
 ) -> None:  # fmt: skip
     """Show the steps of a recipe, what each reads, its key, and what is finished already. Nothing is run."""
     from askew.app.build.facade import plan
-    from askew.cli.render import note, print_rows, say_json
-    from askew.core.groups import Groups
 
     counted = Groups.resolve(groups, lexicon)
     build, held = plan(recipe, groups=counted, settings=o.settings_by_owner(settings), store=store, until=until)
@@ -55,8 +55,6 @@ def built(
 ) -> Pairs:
     """What ``askew.build`` gives for the options of a command, with its notes and progress shown."""
     from askew.app.build.facade import build
-    from askew.cli.render import Waiting, note
-    from askew.core.groups import Groups
 
     counted = Groups.resolve(groups, lexicon)
     with Waiting("running") as progress:
@@ -74,8 +72,6 @@ def run_command(
     address: RayAddress = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
-    from askew.cli.render import say_json
-
     pairs = built(
         recipe, settings, groups, lexicon, store, until=until, engine=engine, workers=workers, address=address
     )
@@ -93,8 +89,6 @@ def run_command(
 
 def show_steps(rows: list[dict[str, Any]]) -> None:
     """The steps with what went in and came out."""
-    from askew.cli.render import print_rows
-
     columns = [
         ("in", [f"{row['in']:,}" for row in rows]),
         ("out", [f"{row['out']:,}" for row in rows]),
@@ -106,8 +100,6 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
 
 def show_summary(rows: list[dict[str, Any]]) -> None:
     """Means before and after of each subset, a block for each; the same block is not shown twice."""
-    from askew.cli.render import print_rows, say
-
     known: dict[str, str] = {}
     for subset in dict.fromkeys(row["subset"] for row in rows):
         chosen = [row for row in rows if row["subset"] == subset]
@@ -144,8 +136,6 @@ def publish_command(
     store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
-    from askew.cli.render import Waiting, safe, say, say_json
-
     pairs = built(recipe, settings, groups, lexicon, store)
     with Waiting("writing"):
         done = pairs.publish(out)
@@ -163,7 +153,6 @@ def report_command(
     seed: o.Seed = 0, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
-    from askew.cli.render import Waiting, say, say_json
     from askew.publish.page.pictures import check_formats
     from askew.publish.page.writing import check_out
 
@@ -191,7 +180,6 @@ def verify_command(
     its documents, where they are known; of all else the command is shown that makes it.
     """
     from askew.app.build.verify import verify
-    from askew.cli.render import say, say_json
 
     found = verify(path, repair)
     if as_json:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
+from askew.cli.render import Waiting, note, number, p_value, print_tables, say, say_json, say_tsv
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.core.measure import Direction, split_measures
 
 if TYPE_CHECKING:
@@ -66,8 +69,6 @@ def command(
     for lean. With --margin there is also a test that nothing is lost beyond it.
     """
     from askew.app.measure.compare import compare
-    from askew.cli.render import Waiting, note, say, say_json
-    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
     o.one_form(as_json, as_tsv)
@@ -109,7 +110,6 @@ def _margin(text: str | None) -> float | dict[str, float] | None:
 
 
 def _print_tsv(report: CompareReport) -> None:
-    from askew.cli.render import say, say_tsv
     from askew.statistics.significance import Paired
 
     for name, null in report.nulls.items():
@@ -123,8 +123,6 @@ def _print_tsv(report: CompareReport) -> None:
 
 
 def _print_table(report: CompareReport, preset: str | None) -> None:
-    from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
-    from askew.cli.render import number, p_value, print_tables, say
     from askew.statistics.intervals import STUDENTIZED
 
     texts = [a.text for a in report.asked]
@@ -163,9 +161,6 @@ def _interval(found: Paired) -> str:
 
 def _print_reach(report: CompareReport) -> None:
     """What so many queries can show, whatever they showed."""
-    from askew.cli.measure import say_wrapped
-    from askew.cli.render import number, print_tables
-
     texts = [a.text for a in report.asked]
     rows = [report.results[text] for text in texts]
     columns = [
@@ -188,9 +183,6 @@ def _change(asked: MeasureRequest, relative: float | None) -> str:
 
 def _print_no_loss(report: CompareReport) -> None:
     """Only the measures that have a margin."""
-    from askew.cli.measure import say_wrapped
-    from askew.cli.render import p_value, print_tables
-
     texts = list(report.p_no_loss_holm)
     columns = [
         ("margin", [f"{report.results[text].margin:g}" for text in texts]),
