@@ -368,7 +368,7 @@ def _precision(device: str) -> dict[str, bool]:
 def _trainer(
     encoder: CrossEncoder, network: Any, rows: _RankerRows, settings: RankerSettings, pace: Schedule, work: Path
 ) -> Any:
-    from transformers import PrinterCallback, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
     class Ranks(Trainer):  # type: ignore[misc, unused-ignore]
         def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
@@ -387,7 +387,6 @@ def _trainer(
         **pace.arguments(work, encoder.device), **_precision(encoder.device), remove_unused_columns=False
     )
     trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    trainer.remove_callback(PrinterCallback)
     # Our loss is a mean over a batch already, whatever the model's own forward takes.
     trainer.model_accepts_loss_kwargs = False
     return trainer

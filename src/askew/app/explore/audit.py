@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -102,7 +102,8 @@ def audit(
         raise ConfigError("audit: choose a run, or upload one")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
     judged = _judgements(qrels, explorer, queries)
-    docs = None if explorer is None else explorer.texts_by_id(_documents(list(runs.values())))
+    ranked = pl.concat([run.lines["doc_id"] for run in runs.values()]).unique().to_list()
+    docs = None if explorer is None else explorer.texts_by_id(ranked)
     if docs is not None and not docs:
         raise DataError("audit: none of the documents of these runs is in the collection that is open here")
     wanted = _wanted(explorer, judged is not None)
@@ -147,10 +148,6 @@ def _measured(
                 raise
             left.remove(undefined[0])
             notes.append(f"left out: {error}")
-
-
-def _documents(runs: Sequence[Run]) -> list[str]:
-    return pl.concat([run.lines["doc_id"] for run in runs]).unique().to_list()
 
 
 def _judgements(

@@ -30,13 +30,10 @@ def write_tables(report: LogReport, out: Path) -> None:
         for name, table in report.tables.items():
             table.write_parquet(folder / "tables" / f"{name}.parquet")
             # Quotes keep a text together where a program cuts at another sign, and what follows would be a formula.
-            _harmless(table).write_csv(folder / "tables" / f"{name}.csv", quote_style="non_numeric")
+            harmless = table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
+            harmless.write_csv(folder / "tables" / f"{name}.csv", quote_style="non_numeric")
         write(folder, "report.json", json.dumps(report.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
         write(folder, "report.html", report_page(report))
-
-
-def _harmless(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
 
 
 def write_review(decisions: Sequence[Decision], path: Path) -> None:

@@ -85,7 +85,8 @@ def measure(
     if background is None and len(named) > 1:
         job.notes += note_on_own_backgrounds(job.asked, chosen)
     job.notes += note_on_liwc(job.asked)
-    source = None if docs is None else DocumentSource(docs, job.fields, job.published, _store(store))
+    kept = Store(store) if store is not None and Path(store).is_dir() else None
+    source = None if docs is None else DocumentSource(docs, job.fields, job.published, kept)
     return job.score(source, progress)
 
 
@@ -101,10 +102,6 @@ def _check_options(options: Mapping[str, str]) -> None:
             raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {options[key]!r}")
     if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
         raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
-
-
-def _store(path: str | Path | None) -> Store | None:
-    return Store(path) if path is not None and Path(path).is_dir() else None
 
 
 def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:

@@ -204,7 +204,7 @@ def epochs_for(examples: int, steps: int, pace: Schedule) -> float:
 
 
 def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, work: Path) -> Any:
-    from transformers import PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     arguments = Seq2SeqTrainingArguments(
         **pace.arguments(work, made.device),
@@ -212,9 +212,7 @@ def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, 
         remove_unused_columns=False,
         bf16=made.device.startswith("cuda"),
     )
-    trainer = Seq2SeqTrainer(
+    return Seq2SeqTrainer(
         model=made.model, args=arguments, train_dataset=rows, data_collator=made.collator(),
         processing_class=made.tokenizer,
     )  # fmt: skip
-    trainer.remove_callback(PrinterCallback)
-    return trainer

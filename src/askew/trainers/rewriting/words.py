@@ -126,11 +126,10 @@ class _WordRows:
 
 
 def _trainer(made: WordRewriter, rows: _WordRows, pace: Schedule, work: Path, device: str) -> Any:
-    from transformers import PrinterCallback, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
     arguments = TrainingArguments(**pace.arguments(work, device), remove_unused_columns=False)
     trainer = Trainer(model=made.network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    trainer.remove_callback(PrinterCallback)
     # The network's loss is a mean over a batch already.
     trainer.model_accepts_loss_kwargs = False
     return trainer

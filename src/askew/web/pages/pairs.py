@@ -67,17 +67,14 @@ def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     return tag("div", facts, tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
 
 
-def _options(counts: Mapping[str, int], every: str) -> list[p.Option]:
-    return [("", every), *((value, f"{value} ({count:,})") for value, count in counts.items())]
-
-
 def _filters(table: ShownPairs, asked: PairFilter) -> Markup:
     counts = table.counts
     controls = [p.text_input("text", "Words", asked.text, "wide")]
     for name, label in (("subset", "Subset"), ("outcome", "Outcome"), ("group", "Group"), ("label", "Label"),
                         ("method", "Method")):  # fmt: skip
         if counts.get(name):
-            controls.append(p.choice(name, label, _options(counts[name], "all"), getattr(asked, name)))
+            options = [("", "all"), *((value, f"{value} ({count:,})") for value, count in counts[name].items())]
+            controls.append(p.choice(name, label, options, getattr(asked, name)))
     controls += [
         p.choice("measure", "Measure", [(one, one) for one in table.measures], asked.measure or table.measures[0]),
         p.text_input("least", "Gain at least", "" if asked.least is None else f"{asked.least:g}", "short",

@@ -39,13 +39,11 @@ def marked(text: str, marks: Sequence[Mark], setting: Setting) -> Markup:
     """A text from elsewhere with the words of groups marked; its direction of writing turns nothing around it."""
     parts, at = [], 0
     for mark in marks:
-        parts += [text[at : mark.start], _mark(text[mark.start : mark.end], mark.groups, setting)]
+        word = text[mark.start : mark.end]
+        drawn = element("mark", word, class_=class_of(mark.groups, setting), title=listed(mark.groups))
+        parts += [text[at : mark.start], drawn]
         at = mark.end
     return tag("bdi", *parts, text[at:], dir="auto")
-
-
-def _mark(word: str, groups: Sequence[str], setting: Setting) -> Markup:
-    return element("mark", word, class_=class_of(groups, setting), title=listed(groups))
 
 
 def counted(mentions: Mapping[str, int], setting: Setting) -> str:
