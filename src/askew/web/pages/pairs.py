@@ -23,13 +23,6 @@ def given_of(asked: PairFilter) -> dict[str, Any]:
     return asked.model_dump(exclude_defaults=True)
 
 
-def empty_page(reason: str, note: str) -> Page:
-    """Where there are no pairs."""
-    how = tag("p", "Build some: ", tag("code", "askew run demo --store STORE"), ", then ",
-              tag("code", "askew serve STORE"), ".")  # fmt: skip
-    return Page("Dataset", (tag("h1", "Dataset"), p.notice(tag("p", reason), how, role="status")), "/pairs", note)
-
-
 def pairs_page(
     table: ShownPairs, found: PairPage, asked: PairFilter, known: Sequence[Manifest], can_open: bool, note: str
 ) -> Page:
