@@ -117,7 +117,7 @@ def read_built(source: Path) -> Built:
     """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
     if (source / "askew.json").is_file():
         stated = read_statement(walk(source)[0]).facts
-        return built_of(_published(source), [one.name for one in stated.measures], whole=False)
+        return built_of(published_pairs(source), [one.name for one in stated.measures], whole=False)
     store = Store(source)
     steps = {manifest.key: manifest for manifest in store.steps()}
     pairs = finished_pairs(store)
@@ -136,7 +136,7 @@ def read_built(source: Path) -> Built:
     return replace(built, found=found, index=indexes[0] if len(indexes) == 1 else None)
 
 
-def _published(folder: Path) -> pl.DataFrame:
+def published_pairs(folder: Path) -> pl.DataFrame:
     """All pairs of a dataset; a file is named after its split."""
     files = sorted((folder / "data").glob("*.parquet"))
     if not files:
