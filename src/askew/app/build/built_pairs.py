@@ -183,7 +183,7 @@ def _matrix(lists: pl.DataFrame) -> TopDocuments:
     return TopDocuments(docs, scores)
 
 
-def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) -> npt.NDArray[np.int8]:
+def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
     """What each candidate is an example of: POSITIVE, NEGATIVE or NEITHER."""
     if learns == "refairmulate":
         for name in ("fair", "negative"):
@@ -196,7 +196,7 @@ def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) ->
                 "good examples alone; build with a selector that names negatives (refairmulate)"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
-    sign = signs(built.gain(effectiveness))
+    sign = signs(built.gain(EFFECTIVENESS))
     if learns == "effectiveness":
         return np.where(sign == 1, POSITIVE, np.where(sign == -1, NEGATIVE, NEITHER)).astype(np.int8)
     if learns == "no-loss":

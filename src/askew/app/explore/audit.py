@@ -95,7 +95,7 @@ class Audit:
 
 def audit(
     runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = MISSING_TEXT,
-    unpaired: str = "drop", unanswered: str = UNANSWERED,
+    unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
     """Measure one run or several; of two and more the second is compared with the first."""
     if not runs:
@@ -120,7 +120,7 @@ def audit(
     if len(runs) > 1:
         (old, first), (new, second), *_ = runs.items()
         measured = [one.text for one in report.asked]
-        compared = compare(first, second, docs, names=(old, new), unpaired=unpaired, measures=measured, **options)
+        compared = compare(first, second, docs, names=(old, new), unpaired="drop", measures=measured, **options)
     report.notes += left_out
     measured_queries = set().union(*(run.query_ids for run in report.runs))
     known = {} if explorer is None else explorer.searched.known.texts

@@ -124,19 +124,17 @@ def _dot(plot: Plot, series: int, y: float, one: Interval) -> Markup:
     return tag("g", *parts, mark(series, plot.x(one.value), y))
 
 
-def sorted_gains(
-    about: About, gains: Floats, label: str, notes: Sequence[str] = (), things: str = "queries", height: float = 170
-) -> Markup:
+def sorted_gains(about: About, gains: Floats, label: str, notes: Sequence[str] = ()) -> Markup:
     """Gains from the highest to the lowest: an area above zero for what improved, one below for what worsened.
 
     Of more than 400 values 400 are drawn, evenly spaced, the first and the last among them. ``notes`` name the areas.
     """
     ranked = np.sort(gains)[::-1]
     n = len(ranked)
-    across = Axis(f"{things}, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
+    across = Axis("queries, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
     upright = axis(label, extent([ranked]), zero=True, most=5)
     head, top = legend([Key(series, note, "area") for series, note in enumerate(notes)], 2.0)
-    plot = numeric_plot(across, upright, height, top)
+    plot = numeric_plot(across, upright, 170, top)
     parts = [numeric_frame(plot, across, upright)]
     for place, part in enumerate((ranked > 0, ranked < 0)):
         path = _area(plot, ranked, part)
