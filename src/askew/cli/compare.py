@@ -11,7 +11,7 @@ import typer
 
 from askew.cli import options as o
 from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
-from askew.cli.render import Waiting, note, number, p_value, print_tables, say, say_json, say_tsv
+from askew.cli.render import Waiting, interval, note, number, p_value, print_tables, say, say_json, say_tsv
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.measure import Direction, split_measures
@@ -19,7 +19,6 @@ from askew.core.measure import Direction, split_measures
 if TYPE_CHECKING:
     from askew.app.measure.compare import CompareReport
     from askew.measures.catalogue import MeasureRequest
-    from askew.statistics.significance import Paired
 
 _BEST_AT_ZERO = (
     "measures that are best at 0: gain is the mean decrease of the distance from 0; no change in percent, because "
@@ -131,7 +130,7 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         ("old", [number(r.old) for r in rows]),
         ("new", [number(r.new) for r in rows]),
         ("change", [_change(a, report.results[a.text].relative) for a in report.asked]),
-        ("gain [95%]", [f"{r.gain:+.4f}\n{_interval(r)}" for r in rows]),
+        ("gain [95%]", [f"{r.gain:+.4f}\n{interval(r.low, r.high, '+.3f')}" for r in rows]),
         ("p (Holm)", [p_value(report.p_holm.get(text)) for text in texts]),
         ("d_z", [number(r.d_z, 2) for r in rows]),
         ("queries improved/\nworsened/unchanged", [f"{r.improved}/{r.worsened}/{r.unchanged}" for r in rows]),
@@ -153,10 +152,6 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     if report.p_no_loss_holm:
         say("")
         _print_no_loss(report)
-
-
-def _interval(found: Paired) -> str:
-    return "-" if found.low is None else f"[{found.low:+.3f}, {found.high:+.3f}]"
 
 
 def _print_reach(report: CompareReport) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
-from askew.cli.render import Waiting, note, p_value, print_tables, safe, say_json
+from askew.cli.render import Waiting, interval, note, p_value, print_tables, safe, say_json
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 from askew.core.groups import Groups
 
@@ -186,15 +186,11 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     ]
     for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
         found = [one[measure] for one in choices.values()]
-        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{_interval(one['low'], one['high'])}" for one in found]
+        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{interval(one['low'], one['high'], '+.4f')}" for one in found]
         columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
     print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
     typer.echo("p: null hypothesis: the mean gain is 0")
     typer.echo(f"p, loss < {margin:g}: null hypothesis: the mean loss is {margin:g} or more")
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"[{low:+.4f}, {high:+.4f}]"
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:
