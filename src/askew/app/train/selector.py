@@ -276,7 +276,7 @@ def read_rule(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / RULE).read_text(encoding="utf-8"))
         return {"settings": dict(found["settings"]), LEAN_AWARE: found[LEAN_AWARE]}
-    except (ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder / RULE}: the file cannot be read ({type(error).__name__}); train it again") from None
 
 
