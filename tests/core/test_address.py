@@ -44,7 +44,6 @@ def test_no_form_of_an_address_shows_a_secret(text):
         address.rstrip("/"),
     ]  # fmt: skip
     assert not [one for one in shown if SECRET in one]
-    assert address.has_secret
     assert address.reveal() == text
 
 
@@ -63,7 +62,6 @@ def test_an_address_travels_whole(text):
 )  # fmt: skip
 def test_an_address_without_a_secret_is_shown_as_it_is(text):
     assert str(Address(text)) == text
-    assert not Address(text).has_secret
 
 
 def test_what_tells_stores_apart_is_shown_and_the_rest_of_the_parameters_is_not():

@@ -9,7 +9,6 @@ from askew.core.lexicon import Lexicon, load_lexicon
 from askew.logs.definition import (
     build_vocabulary,
     canonical,
-    group_name,
     published_prepositions,
     read_block,
     specialization,
@@ -102,11 +101,6 @@ def test_the_lexicon_has_the_18_terms_and_16_prepositions_of_the_paper(vocabular
 def test_terms_are_cut_at_blanks_and_lose_the_marks_at_their_ends():
     assert terms("  “Women’s”\tT-Shirts, c++ & (-men) ...") == ("women's", "t-shirts", "c++", "-men")
     assert canonical("a\u00a0b\u3000c\x1fd") == "a b c d"
-
-
-def test_a_block_of_terms_of_two_groups_is_for_several():
-    assert group_name(FEMALE | MALE, ("female", "male")) == "several"
-    assert group_name(MALE, ("female", "male")) == "male"
 
 
 def test_terms_of_several_words_and_prefixes_are_read_in_any_lexicon(walked):

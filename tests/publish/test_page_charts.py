@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 from askew.core.errors import DataError
 from askew.publish.page.axes import Scale, axis, shortened, text_width, tick_text
 from askew.publish.page.charts import (
-    ControlLimits,
     Interval,
     Line,
     Points,
     bars,
     dots,
-    funnel,
+    place_labels,
     scatter,
     sorted_gains,
     steps,
 )
 from askew.publish.page.frame import COLOURS, SHAPES, WIDTH, About, Plot, mark
-from askew.publish.page.labels import place_labels
 from askew.publish.page.pictures import check_formats, picture_file
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -185,20 +183,6 @@ def test_many_gains_are_thinned_and_keep_their_ends():
 def test_no_gains_at_all_make_an_empty_picture():
     svg = read(sorted_gains(ABOUT, np.zeros(0), "gain"))
     assert found(svg, "path") == []
-
-
-def test_a_funnel_has_its_centre_and_two_curves_for_each_limit():
-    x = np.array([10.0, 100.0])
-    limits = [
-        ControlLimits("95%", x, np.array([0.1, 0.3]), np.array([0.9, 0.7])),
-        ControlLimits("99.8%", x, x * 0, x * 0 + 1),
-    ]
-    inside, outside = Points("inside", x, np.array([0.5, 0.5])), Points("outside", x[:1], x[:1] * 0)
-    svg = read(funnel(ABOUT, inside, outside, 0.5, limits, "n", "share"))
-    curves = [one for one in found(svg, "path") if "L" in one.get("d")]
-    assert len(curves) == 5
-    assert [one.get("stroke-dasharray") for one in curves[1:]] == ["8 3 2 3", "8 3 2 3", "1 2", "1 2"]
-    assert {"inside", "outside", "all together: 0.5", "95%", "99.8%"} <= set(texts(svg))
 
 
 def test_steps_keep_their_height_until_the_next_value():

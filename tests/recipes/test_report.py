@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from askew.app.build.recipe import Recipe, prepare
 from askew.app.build.report import DECIDES, HELD_OUT, NAMES, TWIN, choice_of, report_of, thinned
 from askew.app.build.summary import summary_of
-from askew.cli.report import report_command
+from askew.cli.build import report_command
 from askew.core.errors import AskewError, ConfigError
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store

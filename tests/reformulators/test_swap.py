@@ -8,7 +8,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.lexicon import load_lexicon
 from askew.plugins.methods import QueryBatch
 from askew.reformulators.swap import Rewriter, SwapReformulator
-from askew.reformulators.swaplexicon import load_swaps, shipped_swaps
+from askew.reformulators.swaplexicon import key_of, load_swaps, shipped_swaps
 from askew.testing.contracts import check_reformulator
 
 LEXICON = load_swaps("gender-en")
@@ -185,7 +185,13 @@ def possessive(term):
     return term + (ending.upper() if term.isupper() else ending)
 
 
-REVERSIBLE = in_cases(LEXICON.reversible())
+def reversible(lexicon):
+    """The words that swapping changes and, done twice, brings back, whatever follows them."""
+    back = {term: near for term, (near, far) in lexicon.swaps.items() if near == far != term}
+    return [term for term, other in back.items() if back.get(key_of(other)) == term]
+
+
+REVERSIBLE = in_cases(reversible(LEXICON))
 TOKENS = st.one_of(st.sampled_from(FILLERS), REVERSIBLE)
 
 

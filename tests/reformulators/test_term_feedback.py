@@ -18,13 +18,13 @@ from askew.rankers.bm25 import feedback as ranker_feedback
 from askew.rankers.bm25.named import make_index
 from askew.reformulators.feedback import (
     FairFeedback,
+    Leaning,
     RelevanceFeedback,
     Rm3Reformulator,
     RocchioReformulator,
     less_lean,
     relevance,
 )
-from askew.reformulators.leaning import Leaning
 from askew.testing.contracts import check_reformulator
 from askew.testing.toys import ToyStatistics
 

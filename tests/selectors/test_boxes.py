@@ -1,4 +1,4 @@
-"""RePair's boxes, aggregated tables and hard queries."""
+"""RePair's boxes and aggregated tables."""
 
 import math
 
@@ -14,11 +14,7 @@ from askew.selectors.boxes import (
     Boxes,
     agg_all,
     agg_box,
-    agg_name,
     best_candidates,
-    box_table,
-    hard_queries,
-    nothing_improved,
     read_boxes,
 )
 from askew.selectors.pairs import NO_EFFECTIVENESS
@@ -98,12 +94,6 @@ def test_the_outcome_is_stored_where_a_bias_measure_is_named_and_does_not_select
     assert Boxes().select(table, TWO)["outcome"].to_list() == [None, None]
 
 
-def test_a_box_is_written_with_the_published_columns():
-    found = box_table(boxes(one(a=[0.5, 1], b=[1, 0.5])), "gold", "RR@10")
-    assert found.columns == ["qid", "query", "value", "query_", "value_"]
-    assert found.rows() == [("a", "a asked as 0", 0.5, "a asked as 1", 1.0)]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -172,31 +162,16 @@ def test_agg_counts_what_has_no_value_or_takes_it_for_zero():
     assert not zero.dropped
 
 
-def test_the_file_name_is_the_published_one():
-    assert agg_name("msmarco.train", "bm25", "map") == "msmarco.train.bm25.map.agg.gold.tsv"
-    assert agg_name("Q", "r", "m", "all") == "Q.r.m.agg.all.tsv"
-    with pytest.raises(ConfigError, match="without '/'"):
-        agg_name("../Q", "r", "m")
-
-
-def test_hard_queries_lose_with_every_candidate_and_ties_are_only_not_improved():
-    table = agg_all(one(lost=[1, 0.5, 0.25], tie=[0.5, 0.5, 0.1], won=[0.5, 0.1, 1], none=[0.5]), "RR@10", "bm25").table
-    assert hard_queries(table).rows() == [("lost", "lost asked as 0", 1.0, "lost asked as 1", 0.5)]
-    assert nothing_improved(table)["qid"].to_list() == ["lost", "tie", "none"]
-    assert nothing_improved(table).columns == ["qid", "query", "value"]
-
-
-def test_hard_queries_know_the_direction():
+def test_the_best_candidates_know_the_direction():
     table = agg_all(one(lost=[1, 2], won=[2, 3, 1]), "RR@10", "bm25", Direction.DOWN).table
-    assert hard_queries(table, Direction.DOWN)["qid"].to_list() == ["lost"]
     assert best_candidates(table)["value_"].to_list() == [2, 1]
 
 
 def test_an_aggregated_table_must_begin_with_an_original():
     table = agg_all(one(a=[1, 2]), "RR@10", "bm25").table
     with pytest.raises(DataError, match=r"expected an original \(order -1\) first"):
-        hard_queries(table[1:])
-    assert hard_queries(table[:0]).height == 0
+        best_candidates(table[1:])
+    assert best_candidates(table[:0]).height == 0
 
 
 few = tables([[0.0, 0.25, 0.5, 1.0]], ["RR@10"])
@@ -217,16 +192,8 @@ def test_the_box_of_the_best_candidate_agrees_with_the_aggregated_table(table):
     published = agg_all(table, "RR@10", "bm25").table
     best = best_candidates(published)
     gold = best.filter((pl.col("value_") >= pl.col("value")) & (pl.col("value_") > 0))
-    assert box_table(boxes(table), "gold", "RR@10").sort("qid").rows() == gold.sort("qid").rows()
+    columns = ("query_id", "original_text", "old_RR_10", "text", "new_RR_10")
+    chosen = boxes(table).filter(pl.col("gold")).select(columns)
+    assert chosen.sort("query_id").rows() == gold.sort("qid").rows()
     with_gold = agg_box(published).filter(pl.col("order") != "-1")["qid"].unique().sort()
     assert with_gold.to_list() == gold["qid"].sort().to_list()
-
-
-@given(few)
-def test_hard_queries_are_among_those_that_nothing_improved(table):
-    published = agg_all(table, "RR@10", "bm25").table
-    hard, stuck = set(hard_queries(published)["qid"]), set(nothing_improved(published)["qid"])
-    assert hard <= stuck
-    improved = set(boxes(table, boxes="eq1").filter(pl.col("eq1"))["query_id"])
-    assert improved | stuck == set(table["query_id"])
-    assert not improved & stuck

@@ -11,9 +11,9 @@ from selection_toys import TWO, scored
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
-from askew.selectors.boxes import agg_all, agg_box
+from askew.selectors.boxes import agg_all
 from askew.selectors.pairs import make_pairs
-from askew.selectors.summary import buckets, repair_stats, summarise
+from askew.selectors.summary import buckets, summarise
 from askew.statistics.intervals import change_interval
 
 NAMES = list(TWO)
@@ -130,26 +130,6 @@ def test_a_constant_factor_says_nothing_about_other_queries(values, factor):
 def aggregated():
     rows = {"a": [0.5, 1, 0.75], "b": [0.5, 0.25], "c": [0, 0], "d": [0.25, 0.5, 0.5, 0.1]}
     return agg_all(scored({q: [(v,) for v in values] for q, values in rows.items()}, ["RR@10"]), "RR@10", "bm25").table
-
-
-def test_repair_counts_originals_refined_perfect_and_none():
-    found = repair_stats(agg_box(aggregated()))
-    assert {key: found[key] for key in ("originals", "refined", "with_refined", "none", "perfect")} == {
-        "originals": 4, "refined": 4, "with_refined": 2, "none": 2, "perfect": 1,
-    }  # fmt: skip
-    assert [found[f"refined_per_original_{what}"] for what in ("min", "mean", "max")] == [2, 2.0, 2]
-    assert [found[f"value_difference_{what}"] for what in ("min", "mean", "max")] == [0.25, 0.375, 0.5]
-    assert [found[f"length_difference_{what}"] for what in ("min", "mean", "max")] == [0, 0.0, 0]
-
-
-def test_length_differences_count_characters_and_may_be_negative():
-    table = aggregated().with_columns(query=pl.Series(["ééé", "e", *["x"] * 9]))
-    assert repair_stats(table)["length_difference_min"] == -2
-
-
-def test_counts_of_nothing_are_zero():
-    found = repair_stats(agg_box(aggregated())[:0])
-    assert (found["originals"], found["none"], found["value_difference_mean"]) == (0, 0, None)
 
 
 def test_buckets_hold_as_many_queries_each_from_low_to_high():

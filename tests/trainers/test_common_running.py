@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("accelerate", reason="the extra 'train' is not installed")
 
 from askew.core.errors import ConfigError, StoreError, UnknownName
+from askew.core.whole_files import write_whole
 from askew.trainers.common import (
     MARK,
     Schedule,
@@ -23,7 +24,6 @@ from askew.trainers.common import (
     remembered,
     run,
     seed_all,
-    write_whole,
 )
 from askew.trainers.settings import with_settings
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from askew.app.explore.audit import audit
-from askew.app.explore.logs import read_log_report
 from askew.app.explore.opening import Sources, open_sources
 from askew.app.explore.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
 from askew.app.explore.plan import plan_of, step_of
 from askew.app.logs.page import report_page
+from askew.app.logs.writing import read_log_report
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
 from askew.corpora.demo import demo_files
 from askew.corpora.memory import run_in_memory

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from askew.core.errors import DataError
 from askew.core.ranking import Floats
+from askew.core.whole_files import write_whole
 
 FILE = "calibration.json"
 # Beyond these a temperature says that there were too few mistakes, or nothing but mistakes, to learn from.
@@ -65,10 +66,7 @@ def write_calibration(folder: Path | str, logits: Floats, labels: npt.NDArray[np
         "temperature": temperature, "texts": len(labels), "log_loss_before": log_loss(logits, labels),
         "log_loss_after": log_loss(logits, labels, temperature),
     }  # fmt: skip
-    text = json.dumps(facts, indent=2, sort_keys=True) + "\n"
-    unfinished = Path(folder) / (FILE + ".part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(Path(folder) / FILE)
+    write_whole(Path(folder) / FILE, json.dumps(facts, indent=2, sort_keys=True) + "\n")
     return facts
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, say, say_json
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.app.scoring.annotate import Needs
@@ -38,7 +40,6 @@ def command(
     the documents.
     """
     from askew.app.scoring.annotate import annotate
-    from askew.cli.render import Waiting, say, say_json
     from askew.engine.store import Store
 
     needs = _needs(measures, preset, groups, lexicon, tokens, overlap, o.split_fields(fields))
@@ -69,7 +70,6 @@ def _needs(
     overlap: str | None, fields: tuple[str, ...],
 ) -> Needs:  # fmt: skip
     from askew.app.scoring.annotate import Annotate, Needs, needs_of
-    from askew.core.groups import Groups
 
     one = {"lexicon": lexicon, "tokens": tokens, "overlap": overlap}
     given = {key: value for key, value in one.items() if value is not None}

@@ -11,6 +11,8 @@ import typer
 
 from askew.app.bench.settings import BenchSettings
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, number, p_value, print_tables, safe, say_json
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.app.bench.results import BenchReport, Row
@@ -60,8 +62,6 @@ def bench_command(
     Example: askew bench demo --method qld --method reformulate:extract --out bench
     """
     from askew.app.bench.bench import bench
-    from askew.cli.render import Waiting, note, say_json
-    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
     given = BenchSettings(base, k, agree, o.settings_by_owner(method_settings), out, store)
@@ -78,8 +78,6 @@ def bench_command(
 
 
 def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
-    from askew.cli.render import safe
-
     _print_table(report, seconds)
     for line in _legend(report):
         _say_wrapped(line)
@@ -89,7 +87,6 @@ def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
 
 def _print_table(report: BenchReport, seconds: bool) -> None:
     from askew.app.bench.page import labels_of
-    from askew.cli.render import print_tables
 
     columns = [
         (f"{label}\nn={report.rows[0].cells[name].n} queries", [_cell(row, name) for row in report.rows])
@@ -108,8 +105,6 @@ def _print_table(report: BenchReport, seconds: bool) -> None:
 
 def _say_wrapped(text: str) -> None:
     """A sentence in as many lines as it needs; those after the first are indented."""
-    from askew.cli.render import safe
-
     width = shutil.get_terminal_size((100, 24)).columns
     typer.echo(textwrap.fill(safe(text), max(width, 40), subsequent_indent="  "))
 
@@ -121,7 +116,6 @@ def _count(value: int | None) -> str:
 def _cell(row: Row, name: str) -> str:
     """The mean, the change with its interval, the corrected p, and the queries improved and worsened."""
     from askew.app.bench.results import PARETO
-    from askew.cli.render import number, p_value
 
     cell = row.cells[name]
     mean = number(cell.mean) + (f" {PARETO}" if name in row.pareto else "")

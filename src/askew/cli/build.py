@@ -1,4 +1,4 @@
-"""``askew plan`` and ``askew run``: a recipe becomes steps, and steps become tables in the store."""
+"""``askew plan``, ``run``, ``publish``, ``report``: a recipe becomes steps, a dataset, a page; and ``askew verify``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, print_rows, safe, say, say_json
 from askew.core import defaults
 from askew.core.address import Address
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.app.build.facade import Pairs
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
 Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
-
-
 Engine = Annotated[str, typer.Option(help="Where shards run: local (processes of this machine) or ray.")]
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="How many processes or Ray actors; local: 1 is this process alone.")
 ]
 RayAddress = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
+Out = Annotated[Path, typer.Option(help="The folder to write to; an earlier report there is replaced, nothing else.")]
+Figures = Annotated[str, typer.Option(help="Figures as files as well: svg, png or svg,png.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Tables for LaTeX as well.")]
 
 
 def plan_command(
@@ -31,8 +34,6 @@ def plan_command(
 ) -> None:  # fmt: skip
     """Show the steps of a recipe, what each reads, its key, and what is finished already. Nothing is run."""
     from askew.app.build.facade import plan
-    from askew.cli.render import note, print_rows, say_json
-    from askew.core.groups import Groups
 
     counted = Groups.resolve(groups, lexicon)
     build, held = plan(recipe, groups=counted, settings=o.settings_by_owner(settings), store=store, until=until)
@@ -55,8 +56,6 @@ def built(
 ) -> Pairs:
     """What ``askew.build`` gives for the options of a command, with its notes and progress shown."""
     from askew.app.build.facade import build
-    from askew.cli.render import Waiting, note
-    from askew.core.groups import Groups
 
     counted = Groups.resolve(groups, lexicon)
     with Waiting("running") as progress:
@@ -74,8 +73,6 @@ def run_command(
     workers: WorkerCount = None, address: RayAddress = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
-    from askew.cli.render import say_json
-
     pairs = built(
         recipe, settings, groups, lexicon, store, until=until, engine=engine, workers=workers, address=address
     )
@@ -93,8 +90,6 @@ def run_command(
 
 def show_steps(rows: list[dict[str, Any]]) -> None:
     """The steps with what went in and came out."""
-    from askew.cli.render import print_rows
-
     columns = [
         ("in", [f"{row['in']:,}" for row in rows]),
         ("out", [f"{row['out']:,}" for row in rows]),
@@ -106,8 +101,6 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
 
 def show_summary(rows: list[dict[str, Any]]) -> None:
     """Means before and after of each subset, a block for each; the same block is not shown twice."""
-    from askew.cli.render import print_rows, say
-
     known: dict[str, str] = {}
     for subset in dict.fromkeys(row["subset"] for row in rows):
         chosen = [row for row in rows if row["subset"] == subset]
@@ -144,8 +137,6 @@ def publish_command(
     store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
-    from askew.cli.render import Waiting, safe, say, say_json
-
     pairs = built(recipe, settings, groups, lexicon, store)
     with Waiting("writing"):
         done = pairs.publish(out)
@@ -155,3 +146,48 @@ def publish_command(
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     typer.echo(f"in {safe(str(out))}; askew verify {safe(str(out))} checks it")
+
+
+def report_command(
+    recipe: RecipeName, out: Out, settings: o.OwnSettings = None, groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None, figures: Figures = "", latex: Latex = False, store: o.StorePath = o.DEFAULT_STORE,
+    seed: o.Seed = 0, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
+    from askew.publish.page.pictures import check_formats
+    from askew.publish.page.writing import check_out
+
+    formats = o.split_fields(figures)
+    check_formats(formats)
+    check_out(out)
+    pairs = built(recipe, settings, groups, lexicon, store)
+    with Waiting("writing"):
+        done = pairs.report(out, figures=formats, latex=latex, seed=seed)
+    if as_json:
+        say_json({"html": str(done.html), "files": [str(path) for path in done.files]})
+        return
+    for path in done.files:
+        say(str(path))
+
+
+def verify_command(
+    path: Annotated[str, typer.Argument(help="A released dataset, a store or an index: its folder.")],
+    repair: Annotated[bool, typer.Option("--repair", help="Compute what is damaged again.")] = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Check a dataset, a store or an index: every byte, and what a dataset promises. Exit code 3 if anything is wrong.
+
+    With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is made again from
+    its documents, where they are known; of all else the command is shown that makes it.
+    """
+    from askew.app.build.verify import verify
+
+    found = verify(path, repair)
+    if as_json:
+        say_json({"ok": found.ok, "kind": found.kind, "wrong": found.wrong, "notes": found.notes,
+                  "repaired": found.repaired, **found.counts, **found.facts})  # fmt: skip
+    else:
+        for line in found.lines():
+            say(line)
+    if not found.ok:
+        raise typer.Exit(3)

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import note, print_rows, say, say_json
+from askew.core.groups import Groups
 
 
 def command(
@@ -23,8 +25,6 @@ def command(
     Example: askew check demo --groups age
     """
     from askew.app.measure.check import check
-    from askew.cli.render import note, print_rows, say, say_json
-    from askew.core.groups import Groups
 
     given = {"words": words, "sample": sample, "seed": seed}
     settings = {name: value for name, value in given.items() if value is not None}

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
+from askew.cli.render import Waiting, interval, note, number, p_value, print_tables, say, say_json, say_tsv
 from askew.core import defaults
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.core.measure import Direction, split_measures
 
 if TYPE_CHECKING:
     from askew.app.measure.compare import CompareReport
     from askew.measures.catalogue import MeasureRequest
-    from askew.statistics.significance import Paired
 
 _BEST_AT_ZERO = (
     "measures that are best at 0: gain is the mean decrease of the distance from 0; no change in percent, because "
@@ -67,8 +69,6 @@ def command(
     for lean. With --margin there is also a test that nothing is lost beyond it.
     """
     from askew.app.measure.compare import compare
-    from askew.cli.render import Waiting, note, say, say_json
-    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
     o.one_form(as_json, as_tsv)
@@ -110,7 +110,6 @@ def _margin(text: str | None) -> float | dict[str, float] | None:
 
 
 def _print_tsv(report: CompareReport) -> None:
-    from askew.cli.render import say, say_tsv
     from askew.statistics.significance import Paired
 
     for name, null in report.nulls.items():
@@ -124,8 +123,6 @@ def _print_tsv(report: CompareReport) -> None:
 
 
 def _print_table(report: CompareReport, preset: str | None) -> None:
-    from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
-    from askew.cli.render import number, p_value, print_tables, say
     from askew.statistics.intervals import STUDENTIZED
 
     texts = [a.text for a in report.asked]
@@ -134,7 +131,7 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         ("old", [number(r.old) for r in rows]),
         ("new", [number(r.new) for r in rows]),
         ("change", [_change(a, report.results[a.text].relative) for a in report.asked]),
-        ("gain [95%]", [f"{r.gain:+.4f}\n{_interval(r)}" for r in rows]),
+        ("gain [95%]", [f"{r.gain:+.4f}\n{interval(r.low, r.high, '+.3f')}" for r in rows]),
         ("p (Holm)", [p_value(report.p_holm.get(text)) for text in texts]),
         ("d_z", [number(r.d_z, 2) for r in rows]),
         ("queries improved/\nworsened/unchanged", [f"{r.improved}/{r.worsened}/{r.unchanged}" for r in rows]),
@@ -158,15 +155,8 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         _print_no_loss(report)
 
 
-def _interval(found: Paired) -> str:
-    return "-" if found.low is None else f"[{found.low:+.3f}, {found.high:+.3f}]"
-
-
 def _print_reach(report: CompareReport) -> None:
     """What so many queries can show, whatever they showed."""
-    from askew.cli.measure import say_wrapped
-    from askew.cli.render import number, print_tables
-
     texts = [a.text for a in report.asked]
     rows = [report.results[text] for text in texts]
     columns = [
@@ -189,9 +179,6 @@ def _change(asked: MeasureRequest, relative: float | None) -> str:
 
 def _print_no_loss(report: CompareReport) -> None:
     """Only the measures that have a margin."""
-    from askew.cli.measure import say_wrapped
-    from askew.cli.render import p_value, print_tables
-
     texts = list(report.p_no_loss_holm)
     columns = [
         ("margin", [f"{report.results[text].margin:g}" for text in texts]),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, say, say_json
 from askew.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def command(
 ) -> None:
     """Run the recipe demo: reformulate the embedded queries, measure, choose, publish. Nothing to download."""
     from askew.cli import build as cli
-    from askew.cli.render import Waiting, say, say_json
     from askew.corpora.demo import demo_files
     from askew.publish.page.writing import check_out
 
@@ -68,8 +68,6 @@ def _dataset(pairs: Pairs, folder: Path) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    from askew.cli.render import say
-
     if target.exists():
         raise ConfigError(f"--copy {target}: it exists already; give the name of a new folder")
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))

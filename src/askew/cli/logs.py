@@ -10,6 +10,7 @@ import typer
 
 from askew.app.logs.settings import LogSettings
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, p_value, print_tables, say, say_json
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
@@ -68,7 +69,6 @@ def command(
     from askew.app.logs.analyze import analyze_log
     from askew.app.logs.demo import demo_report
     from askew.app.logs.writing import check_out
-    from askew.cli.render import Waiting, note, say_json
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
@@ -122,8 +122,6 @@ def _left_out(report: LogReport) -> list[str]:
 
 def show(report: LogReport, review: Path | None, out: Path | None) -> None:
     """Print the summary: what fits a screen of 80 columns."""
-    from askew.cli.render import say
-
     for line in report.lead:
         say(line)
     for name, printer in _PRINTERS.items():
@@ -139,8 +137,6 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
 
 
 def _table(title: str, first: str, labels: list[str], columns: list[tuple[str, list[str]]]) -> None:
-    from askew.cli.render import print_tables, say
-
     say("")
     print_tables(title, first, labels, columns)
 
@@ -184,8 +180,6 @@ def _frequency(report: LogReport) -> None:
 
 
 def _groups(report: LogReport) -> None:
-    from askew.cli.render import say
-
     labels = ["all", *report.groups]
     shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
     cells = ["" if name == "all" else _percent(shares[name], between="\n") for name in labels]
@@ -231,8 +225,6 @@ def _ranks(report: LogReport) -> None:
 
 
 def _kinds(report: LogReport) -> None:
-    from askew.cli.render import say
-
     _shares(report, "kinds", "kind", "by what the first page says of the added group", "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
@@ -251,8 +243,6 @@ def _sites(report: LogReport) -> None:
 
 
 def _topics(report: LogReport) -> None:
-    from askew.cli.render import p_value, say
-
     table = report.tables["topics"]
     rows = table.to_dicts()
     columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
@@ -271,8 +261,6 @@ def _topics(report: LogReport) -> None:
 
 
 def _association(report: LogReport) -> None:
-    from askew.cli.render import p_value
-
     rows = report.tables["association"].to_dicts()
     shown = [rows[0], *(row for row in rows[1:] if row["p"] is not None and row["p"] < 0.05)]
     columns = [
@@ -294,8 +282,6 @@ def _keyphrases(report: LogReport) -> None:
 
 
 def _planted(report: LogReport) -> None:
-    from askew.cli.render import say
-
     table = report.tables["planted"]
     say("")
     say(f"planted effects within their 95% intervals: {table['within'].sum()} of {table.height}")

@@ -12,8 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import print_rows, say, say_json
 from askew.core.address import HIDDEN, Address, is_secret_name, without_secret_values
-from askew.core.errors import UnknownName
+from askew.core.errors import StoreError, check_name
+from askew.core.lexicon import load_lexicon, shipped_lexicons
+from askew.core.measure import Measure
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _KINDS_LISTED = (
@@ -31,10 +34,7 @@ def list_command(
     as_json: o.AsJson = False,
 ) -> None:
     """List what there is of a kind, a line each."""
-    from askew.cli.render import print_rows, say_json
-
-    if what not in _LISTS:
-        raise UnknownName("list", what, _LISTS)
+    check_name("list", what, _LISTS)
     rows = _LISTS[what]()
     if as_json:
         say_json(rows)
@@ -54,8 +54,6 @@ def list_command(
 
 
 def _lexicons() -> list[dict[str, Any]]:
-    from askew.core.lexicon import load_lexicon, shipped_lexicons
-
     rows = []
     for name in shipped_lexicons():
         lexicon = load_lexicon(name)
@@ -152,10 +150,7 @@ def show_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""
-    from askew.cli.render import say, say_json
-
-    if what not in _THINGS:
-        raise UnknownName("thing to show", what, _THINGS)
+    check_name("thing to show", what, _THINGS)
     facts = _THINGS[what](name)
     if as_json:
         say_json(facts)
@@ -183,8 +178,6 @@ def _as_text(value: Any) -> str:
 
 
 def _show_lexicon(name: str) -> dict[str, Any]:
-    from askew.core.lexicon import load_lexicon
-
     found = load_lexicon(name)
     facts: dict[str, Any] = {
         "lexicon": found.id, "title": found.title, "version": found.version, "language": found.language,
@@ -197,7 +190,6 @@ def _show_lexicon(name: str) -> dict[str, Any]:
 
 
 def _show_measure(name: str) -> dict[str, Any]:
-    from askew.core.measure import Measure
     from askew.measures.catalogue import Catalogue, find_family
 
     family = find_family(Measure.parse(name).name)
@@ -230,8 +222,7 @@ def _show_preset(name: str) -> dict[str, Any]:
 def _show_ranker(name: str) -> dict[str, Any]:
     from askew.plugins.registry import about, names, origin, settings_of
 
-    if name not in names("ranker"):
-        raise UnknownName("ranker", name, names("ranker"))
+    check_name("ranker", name, names("ranker"))
     facts: dict[str, Any] = {"ranker": name, "about": about("ranker", name), "from": origin("ranker", name)}
     facts["settings when searching"] = settings_of("ranker", name)
     if name in names("index"):
@@ -244,8 +235,7 @@ def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
     def facts(name: str) -> dict[str, Any]:
         from askew.plugins.registry import about, names, origin, settings_of
 
-        if name not in names(kind):
-            raise UnknownName(kind, name, names(kind))
+        check_name(kind, name, names(kind))
         return {
             kind: name,
             "about": about(kind, name),
@@ -273,7 +263,6 @@ def _hidden_line(found: re.Match[str]) -> str:
 
 
 def _show_store(name: str) -> dict[str, Any]:
-    from askew.core.errors import StoreError
     from askew.engine.store import Store
 
     if "://" not in name and not Path(name).is_dir():

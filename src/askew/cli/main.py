@@ -25,13 +25,11 @@ from askew.cli import (
     look,
     measure,
     reformulate,
-    report,
     retrieve,
     serve,
     train,
     train_ranker,
     train_text,
-    verify,
 )
 from askew.cli.full_disk import describe, is_full
 from askew.cli.naming import as_options, know_command
@@ -73,9 +71,9 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold on your labels."),
     ("plan", build.plan_command, "The steps of a recipe, and what is done already."),
     ("run", build.run_command, "Run a recipe: from queries to chosen pairs."),
-    ("report", report.report_command, "The tables and figures of a build as one HTML page."),
+    ("report", build.report_command, "The tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
-    ("verify", verify.verify_command, "Check a dataset, a store or an index; repair it."),
+    ("verify", build.verify_command, "Check a dataset, a store or an index; repair it."),
     ("bench", bench.bench_command, "Compare mitigation methods: rank, rerank, reformulate."),
     ("negatives", train_ranker.negatives_command, "Sample training negatives, some that lean most."),
     ("rerank", train_ranker.rerank_command, "Put the documents of a run in another order."),

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, number, print_tables, safe, say, say_json, say_tsv
 from askew.core import defaults
+from askew.core.groups import Groups
+from askew.core.measure import Direction
 
 if TYPE_CHECKING:
     from askew.app.measure.measure import MeasureReport
@@ -49,8 +52,6 @@ def command(
     Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
     """
     from askew.app.measure.measure import measure
-    from askew.cli.render import Waiting, note
-    from askew.core.groups import Groups
     from askew.measures.borrowed import quiet_programs
 
     o.one_form(as_json, as_tsv)
@@ -69,8 +70,6 @@ def show(
     report: MeasureReport, per_query: bool, signature: bool, as_json: bool, as_tsv: bool, preset: str | None = None
 ) -> None:
     """Print a report in the form asked for."""
-    from askew.cli.render import say, say_json
-
     if as_json:
         say_json(report.to_dict(per_query))
     elif as_tsv:
@@ -86,8 +85,6 @@ def show(
 
 
 def _print_tsv(report: MeasureReport, per_query: bool) -> None:
-    from askew.cli.render import say_tsv
-
     if per_query:
         say_tsv("run", "query_id", "measure", "value")
     else:
@@ -105,7 +102,6 @@ def _print_tsv(report: MeasureReport, per_query: bool) -> None:
 
 
 def _print_table(report: MeasureReport) -> None:
-    from askew.cli.render import number, print_tables, safe
     from askew.statistics.intervals import STUDENTIZED
 
     columns = []
@@ -122,8 +118,6 @@ def _print_table(report: MeasureReport) -> None:
 
 
 def _ends(mean: Mean) -> str:
-    from askew.cli.render import number
-
     return "-" if mean.low is None else f"[{number(mean.low, 3)}, {number(mean.high, 3)}]"
 
 
@@ -136,8 +130,6 @@ def say_intervals(studentized: Sequence[str]) -> None:
 
 
 def _print_per_query(report: MeasureReport) -> None:
-    from askew.cli.render import number, print_tables, safe
-
     for run in report.runs:
         columns = [
             (safe(a.text), ["-" if math.isnan(v) else number(v) for v in run.values[a.text].tolist()])
@@ -165,7 +157,6 @@ def _changed(asked: MeasureRequest) -> str:
 
 def _positive(asked: MeasureRequest) -> str:
     """Which group a positive value leans to, of a lexicon whose groups nobody can know by heart."""
-    from askew.core.measure import Direction
     from askew.measures.catalogue import is_shipped
 
     groups = asked.family.parameters.get("groups")
@@ -179,8 +170,6 @@ def say_wrapped(text: str) -> None:
     """Print a sentence, in as many lines as the terminal needs."""
     from rich.console import Console
     from rich.text import Text
-
-    from askew.cli.render import safe, say
 
     width = shutil.get_terminal_size((100, 24)).columns
     for line in Text(safe(text)).wrap(Console(width=width), width, overflow="fold"):

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, print_rows, safe, say_json
 from askew.core import defaults
+from askew.core.groups import Groups
 
 Labelled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
 
@@ -35,8 +37,6 @@ def reformulate_command(
     """Write other ways to ask each query, by one method or many; say what was made, kept and dropped, and why."""
     from askew.app.search.candidates import candidates_of, check_place, write_candidates
     from askew.app.search.retrieve import queries_notes
-    from askew.cli.render import Waiting, note, safe, say_json
-    from askew.core.groups import Groups
 
     check_place(out)
     note(queries_notes(queries))
@@ -66,8 +66,6 @@ def _row(tally: Any) -> dict[str, Any]:
 
 
 def _print_tallies(rows: list[dict[str, Any]]) -> None:
-    from askew.cli.render import print_rows
-
     columns = [
         ("tried", [f"{row['made']:,}" for row in rows]),
         ("kept", [f"{row['kept']:,}" for row in rows]),
@@ -92,8 +90,6 @@ def classify_command(
     from askew.app.search.candidates import check_place, write_candidates
     from askew.app.search.classify import classify
     from askew.app.search.retrieve import queries_notes
-    from askew.cli.render import note, print_rows, say_json
-    from askew.core.groups import Groups
 
     if out is not None:
         check_place(out)
@@ -124,7 +120,6 @@ def calibrate_command(
 ) -> None:
     """Choose the threshold of the semantic filter on labelled variations: the curve, its area, the chosen point."""
     from askew.app.search.calibrate import calibrate_filter
-    from askew.cli.render import print_rows, say_json
 
     found = calibrate_filter(labelled, similarity, rule, least, seed, o.read_settings(settings))
     if as_json:

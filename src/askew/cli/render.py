@@ -59,6 +59,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def interval(low: float | None, high: float | None, form: str) -> str:
+    """The ends of an interval for people, each in a form such as ``+.3f``."""
+    return "-" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
+
+
 def p_value(value: float | None) -> str:
     """A p-value for people."""
     if value is None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, safe
 from askew.core import defaults
 
 
@@ -26,7 +27,6 @@ def index_command(
 ) -> None:
     """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
     from askew.app.search.retrieve import index_documents
-    from askew.cli.render import Waiting, safe
 
     given = o.read_settings(settings) | ({"analyzer": analyzer} if analyzer is not None else {})
     with Waiting("indexing") as progress:
@@ -65,7 +65,6 @@ def search_command(
     """Search every query and write a run. Equal scores stand in the order of the collection."""
     from askew.app.search.compose import compose, make_ranker
     from askew.app.search.retrieve import queries_notes, queries_of, search_queries
-    from askew.cli.render import Waiting, note, safe
 
     options = {"k1": k1, "b": b, "mu": mu, "lengths": lengths, "threads": threads}
     given = {name: value for name, value in options.items() if value is not None} | o.read_settings(settings)

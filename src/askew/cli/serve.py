@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import note
 from askew.core import defaults
 from askew.core.errors import ConfigError, MissingExtra
+from askew.core.groups import Groups
+from askew.core.measure import split_measures
 
 if TYPE_CHECKING:
     from askew.app.explore.opening import Sources
@@ -75,9 +79,6 @@ def _sources(
     lexicon: str | None, measures: str | None,
 ) -> Sources:  # fmt: skip
     from askew.app.explore.opening import Sources
-    from askew.cli.render import note
-    from askew.core.groups import Groups
-    from askew.core.measure import split_measures
     from askew.corpora.collection import open_collection
 
     if collection is not None:
@@ -88,8 +89,6 @@ def _sources(
 
 def _need(what: str, *modules: str) -> None:
     """Say which extra is missing before anything else is done."""
-    from importlib.util import find_spec
-
     if any(find_spec(name) is None for name in modules):
         raise MissingExtra(what, "web")
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, note, print_tables, safe, say_json
 from askew.cli.train_help import WithDefaults
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.app.train.trained import Trained
@@ -39,7 +41,6 @@ def fit(
 ) -> Trained:  # fmt: skip
     """Train, with the options that were given and what --set gives; say what is worth knowing."""
     from askew.app.train.facade import Trainer
-    from askew.cli.render import Waiting, note
 
     given = {name: value for name, value in options.items() if value is not None}
     trainer = Trainer(kind, **{**o.read_settings(settings), **given})
@@ -52,8 +53,6 @@ def fit(
 
 def say_trained(done: Trained) -> None:
     """What was trained as JSON."""
-    from askew.cli.render import say_json
-
     use = {"use": done.use} if done.use else {}
     say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
 
@@ -80,9 +79,6 @@ def classifier_command(
 
     The folder opens with askew classify QUERIES --classifier transformer --set model=FOLDER.
     """
-    from askew.cli.render import safe
-    from askew.core.groups import Groups
-
     counted = Groups.resolve(groups, lexicon)
     done = fit("classifier", (data,), out, settings, device, groups=counted, folds=folds, seed=seed)
     if as_json:
@@ -114,8 +110,6 @@ def adapter_command(
     training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
     batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
     """
-    from askew.cli.render import safe
-
     done = fit("adapter", (data,), out, settings, device, method=method, seeds=seeds, seed=seed)
     if as_json:
         return say_trained(done)
@@ -133,7 +127,5 @@ def turned(table: CardTable) -> tuple[str, list[str], list[list[Any]]]:
 
 
 def _print_table(title: str, names: Any, rows: Any) -> None:
-    from askew.cli.render import print_tables
-
     columns = [(name, ["-" if row[at] is None else str(row[at]) for row in rows]) for at, name in enumerate(names)]
     print_tables(title, names[0], columns[0][1], columns[1:])

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import Waiting, interval, note, p_value, print_tables, safe, say_json
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
+from askew.core.groups import Groups
 
 Run = Annotated[Path, typer.Argument(help="The run to read: TREC, Parquet, or any that askew measure reads.")]
 Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
@@ -50,8 +52,6 @@ def negatives_command(
     A ranker that learns from leaning documents as wrong answers ranks them lower (Bigdeli et al. 2022).
     """
     from askew.app.train.negatives import NegativesJob, RankerData, make_negatives
-    from askew.cli.render import Waiting, note, safe, say_json
-    from askew.core.groups import Groups
     from askew.trainers.settings import from_names
 
     given = {
@@ -101,8 +101,6 @@ def ranker_command(
     Then: askew rerank RUN --model OUT, and askew compare.
     """
     from askew.app.train.held_out import HELD_OUT
-    from askew.cli.render import safe
-    from askew.core.groups import Groups
 
     done = fit(
         "ranker", (run, docs, queries, qrels), out, settings, device, preset=preset, loss=loss, adversary=adversary,
@@ -149,7 +147,6 @@ def selector_command(
     queries that nothing was learned from. Stopped, it goes on from its last checkpoint.
     """
     from askew.app.train.held_out import HELD_OUT
-    from askew.cli.render import safe
 
     done = fit(
         "selector", (source,), out, settings, device, preset=preset, learns=learns, passages=passages, model=model,
@@ -179,7 +176,6 @@ def _tell(measured: Mapping[str, Any]) -> None:
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     """Each way to choose: what it changes, what the tests of effectiveness say, and every measure with its gain."""
     from askew.app.build.built_pairs import EFFECTIVENESS, as_measured
-    from askew.cli.render import p_value, print_tables
 
     main = [one[EFFECTIVENESS] for one in choices.values()]
     columns = [
@@ -190,21 +186,15 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     ]
     for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
         found = [one[measure] for one in choices.values()]
-        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{_interval(one['low'], one['high'])}" for one in found]
+        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{interval(one['low'], one['high'], '+.4f')}" for one in found]
         columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
     print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
     typer.echo("p: null hypothesis: the mean gain is 0")
     typer.echo(f"p, loss < {margin:g}: null hypothesis: the mean loss is {margin:g} or more")
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"[{low:+.4f}, {high:+.4f}]"
-
-
 def _say_next(begin: str, model: object, queries: Path) -> None:
     """A command to give next with what was trained, as a shell reads it."""
-    from askew.cli.render import safe
-
     first, second = (safe(shlex.quote(str(one))) for one in (model, queries))
     typer.echo(f"  {begin} {first} \\\n    --queries {second}")
 
@@ -234,8 +224,6 @@ def rerank_command(
     detconstsort assigns each document to the group that it mentions most; ties and none are neutral.
     """
     from askew.app.search.rerank import RerankSettings, rerank
-    from askew.cli.render import Waiting, note, safe
-    from askew.core.groups import Groups
     from askew.trainers.settings import from_names
 
     given = {

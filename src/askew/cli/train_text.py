@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
+from askew.cli.render import note, print_tables, say
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 
 Model = Annotated[
@@ -46,7 +47,6 @@ def generator_command(
     A sequence-to-sequence model (T5) is fine-tuned, for the reformulator docquery; a causal one (SmolLM2 unless --model
     says otherwise) gets an adapter, for the reformulator local. Then: askew reformulate, with what is printed here.
     """
-    from askew.cli.render import note, say
     from askew.corpora.collection import open_collection
     from askew.statistics.intervals import mean_and_interval
 
@@ -92,8 +92,6 @@ def rewriter_command(
     Sizes, batches and epochs are RePair's unless --set says otherwise. Stopped, it goes on from its last checkpoint.
     Then: askew reformulate with the method rewriter, --set rewriter.model=OUT.
     """
-    from askew.cli.render import say
-
     done = fit(
         "rewriter", (pairs,), out, settings, device, kind=kind, box=box, model=model, vectors=vectors,
         queries=queries, beams=beams, seed=seed,
@@ -109,8 +107,6 @@ def rewriter_command(
 
 def _say_next(needs: str, use: str) -> None:
     """The command that writes with what was trained, an option a line."""
-    from askew.cli.render import say
-
     say("what it writes for other queries:")
     first = " ".join(["askew reformulate QUERIES --out FILE", needs]).rstrip()
     *lines, last = [f"  {first}", *(f"    {line}" for line in use.replace(" --set ", "\n--set ").splitlines())]
@@ -120,7 +116,6 @@ def _say_next(needs: str, use: str) -> None:
 
 
 def _print(title: str, rows: Mapping[str, Any]) -> None:
-    from askew.cli.render import print_tables
     from askew.statistics.intervals import mean_and_interval
 
     columns = [(what, [mean_and_interval(one) for one in values.values()]) for what, values in rows.items()]

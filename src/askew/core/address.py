@@ -71,11 +71,6 @@ class Address(str):
         """What stands before ``://``; empty for a path."""
         return self._whole.partition("://")[0] if "://" in self._whole else ""
 
-    @property
-    def has_secret(self) -> bool:
-        """Whether something in it is not shown."""
-        return str(self) != self._whole
-
     def scrub(self, text: str) -> str:
         """A message of whoever was given the whole address, without what is hidden in it."""
         text = text.replace(self._whole, str(self))

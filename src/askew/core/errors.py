@@ -7,7 +7,7 @@ the error, so that a shell script can tell a wrong setting from wrong data.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from askew.core.address import without_secrets
 
@@ -70,6 +70,25 @@ class StageError(AskewError):
     """A stage broke its promise, for instance lost rows without counting them."""
 
     exit_code = 6
+
+
+def check_name(what: str, name: str, known: Collection[str], where: str = "") -> None:
+    """Refuse a name that is not among those known."""
+    if name not in known:
+        raise UnknownName(what, str(name), known, where)
+
+
+def check_names(what: str, names: Iterable[str], known: Collection[str], where: str = "") -> None:
+    """Refuse the first name that is not among those known."""
+    for name in names:
+        check_name(what, name, known, where)
+
+
+def one_of(value: str, choices: Collection[str], where: str) -> str:
+    """The value, which must be one of the choices."""
+    if value not in choices:
+        raise ConfigError(f"{where}: expected one of {', '.join(choices)}, found {value!r}")
+    return value
 
 
 def place(path: object, line: int | None = None) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError, DataError, UnknownName, place
+from askew.core.errors import ConfigError, DataError, UnknownName, check_names, place
 from askew.core.fingerprint import fingerprint
 from askew.core.shipped import DATA
 
@@ -154,9 +154,7 @@ def _from_toml(path: Path) -> Lexicon:
     if not isinstance(groups, dict) or not all(_is_terms(terms) for terms in groups.values()):
         raise DataError(f"lexicon file {path}: expected a table [groups] with lists of terms, such as female = ['she']")
     known = {"name", "version", "language", "source", "licence", "title", "note"}
-    for key in data:
-        if key not in known:
-            raise UnknownName("key", key, known, str(path))
+    check_names("key", data, known, str(path))
     texts = {key: str(value) for key, value in data.items()}
     return Lexicon(texts.pop("name", path.stem), groups, where=str(path), **texts)
 

@@ -6,16 +6,20 @@ import gzip
 import io
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
+
+import numpy as np
 
 from askew.core.errors import DataError, place
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+_LINE_FEED = 10
 # What is noted of each short line takes many times the room of the line.
 _BLOCK = 1 << 23
 _TEXT_BLOCK = 1 << 22
@@ -109,7 +113,7 @@ def _check_ratio(path: Path, unpacked: int, packed: int) -> None:
 
 def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[tuple[int, bytes]]:
     """Whole lines, many at a time, each block with the number of its first line. Memory stays flat."""
-    return _whole_lines(path, blocks(path, size, meter))
+    return whole_lines(blocks(path, size, meter), LONGEST_LINE, partial(_too_long, path))
 
 
 def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tuple[int, str]]:
@@ -117,7 +121,8 @@ def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tupl
 
     UTF-8, with or without a byte-order mark; every line end becomes one line feed.
     """
-    for line, block in _whole_lines(path, _line_feeds(blocks(check_file(path, what), size))):
+    found = _line_feeds(blocks(check_file(path, what), size))
+    for line, block in whole_lines(found, LONGEST_LINE, partial(_too_long, path)):
         yield line, decode_block(path, line, block)
 
 
@@ -133,8 +138,19 @@ def _line_feeds(found: Iterator[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _whole_lines(path: Path, found: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Blocks cut at the ends of lines. A line that never ends is refused before it fills the memory."""
+def _too_long(path: Path, line: int) -> DataError:
+    return DataError(
+        f"{place(path, line)}: expected lines of at most {LONGEST_LINE >> 20} MiB, found a longer one; "
+        "is this the right file?"
+    )
+
+
+def whole_lines(
+    found: Iterable[bytes], longest: int, too_long: Callable[[int], DataError]
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks cut at the ends of lines, each with the number of its first line. A line that never ends is refused before
+    it fills the memory: few bytes may unpack to a great many. ``too_long`` makes the error for the number of a line.
+    """
     waiting: list[bytes] = []
     line, held = 1, 0
     for block in found:
@@ -142,15 +158,13 @@ def _whole_lines(path: Path, found: Iterator[bytes]) -> Iterator[tuple[int, byte
         if cut:
             whole = b"".join([*waiting, block[:cut]])
             yield line, whole
-            line += whole.count(b"\n")
+            # Ten times as fast as the count of bytes, which is made for rare ones.
+            line += int(np.count_nonzero(np.frombuffer(whole, np.uint8) == _LINE_FEED))
             waiting, held = [], 0
         waiting.append(block[cut:])
         held += len(block) - cut
-        if held > LONGEST_LINE:
-            raise DataError(
-                f"{place(path, line)}: expected lines of at most {LONGEST_LINE >> 20} MiB, found a longer one; "
-                "is this the right file?"
-            )
+        if held > longest:
+            raise too_long(line)
     if rest := b"".join(waiting):
         yield line, rest
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
+from askew.core.errors import AskewError, ConfigError, DataError, UnknownName, check_name
 from askew.corpora.document_names import ENDINGS as DOCUMENT_ENDINGS
 from askew.corpora.document_names import are_documents
 from askew.corpora.files import suffix_of
@@ -120,8 +120,7 @@ def _check_split(folder: Path, split: str, found: dict[str, list[_Found]]) -> No
     named = [name for name in _splits(one for files in found.values() for one in files) if name]
     if not named:
         raise ConfigError(f"collection {folder}: it has no splits, so there is no {split!r}; leave split out")
-    if split not in named:
-        raise UnknownName("split", split, named, str(folder))
+    check_name("split", split, named, str(folder))
 
 
 def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) -> tuple[Path, ...]:

@@ -123,13 +123,9 @@ def _refuse_fields(kind: str, fields: tuple[str, ...], what: str) -> None:
         raise ConfigError(f"{what}: {kind} has no named fields; fields are for tables and dicts")
 
 
-def _is_arrow(thing: object) -> bool:
-    return any(hasattr(thing, door) for door in _ARROW)
-
-
 def _as_table(thing: object, what: str, wanted: str = _TABLES) -> pa.Table:
     """A table with its columns as they are, checked only for being one."""
-    if not _is_arrow(thing):
+    if not any(hasattr(thing, door) for door in _ARROW):
         raise DataError(f"{what}: expected a path, {wanted}, found {type(thing).__name__}")
     try:
         table = thing.to_arrow() if isinstance(thing, pl.DataFrame) else pa.table(thing)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -20,8 +19,8 @@ from pyarrow import fs as arrow_fs
 
 from askew.core.address import Address
 from askew.core.errors import AskewError, MissingExtra, StoreError
+from askew.core.whole_files import flush, write_whole
 
-HALF_WRITTEN = ".writing-"
 # Arrow reaches these itself. They have no folders: a name with a slash needs nothing made before it.
 _OF_ARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs"}
 
@@ -95,7 +94,7 @@ class LocalFiles:
         path = self.root / name
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _flush(path.parent.parent)
+            flush(path.parent.parent)
         write_whole(path, data)
 
     def list(self, folder: str = "") -> list[str]:
@@ -208,22 +207,3 @@ def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
     # Another worker may have written since the last look.
     found, path = url_to_fs(url, use_listings_cache=False)
     return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(found)), str(path).rstrip("/")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
-    temporary = path.with_name(f"{HALF_WRITTEN}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    _flush(path.parent)
-
-
-def _flush(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -26,7 +26,8 @@ from askew.core.address import without_secret_values
 from askew.core.errors import StoreError
 from askew.core.fingerprint import digest_file, fingerprint
 from askew.core.machine import cache_folders
-from askew.engine.files import HALF_WRITTEN, Files, LocalFiles, open_files, write_whole
+from askew.core.whole_files import HALF_WRITTEN, write_whole
+from askew.engine.files import Files, LocalFiles, open_files
 from askew.engine.manifest import Manifest, Part, remedy
 
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")

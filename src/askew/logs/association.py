@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from askew.core.errors import DataError, UnknownName
+from askew.core.errors import DataError, check_name
 from askew.core.shares import wilson
 from askew.logs.definition import LOG_DATA
 from askew.logs.numbers import coin_p, spearman
@@ -65,8 +65,7 @@ class Association:
     """A direction among word vectors."""
 
     def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs, method: str = "pca") -> None:
-        if method not in METHODS:
-            raise UnknownName("direction", method, METHODS, "direction=")
+        check_name("direction", method, METHODS, "direction=")
         self.groups, self.method = pairs.groups, method
         self._vectors = vectors
         self._places = pl.DataFrame({"word": list(words), "place": np.arange(len(words))})

@@ -158,9 +158,3 @@ def _found(place: int, block: tuple[str, ...], read: list[int]) -> Specializatio
     for one in read:
         mask |= one
     return Specialization(place, block, mask, sum(one > 0 for one in read))
-
-
-def group_name(mask: int, groups: Sequence[str]) -> str:
-    """The group that a mask names, or ``several``."""
-    named = [group for number, group in enumerate(groups) if mask >> number & 1]
-    return named[0] if len(named) == 1 else SEVERAL

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError, UnknownName, place
+from askew.core.errors import ConfigError, DataError, check_names, place
 from askew.logs.columns import canonical_queries, drop_without_terms, short_lists, text_array
 from askew.logs.events import entry_code, shape
 from askew.logs.hashing import hash_all
@@ -244,9 +244,7 @@ _MAKERS: dict[str, Any] = {
 
 
 def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str], where: str) -> dict[str, int]:
-    for role in asked:
-        if role not in ROLES:
-            raise UnknownName("column of a log", role, ROLES, "columns=")
+    check_names("column of a log", asked, ROLES, "columns=")
     found = {role: names.index(name) for role, name in wanted.items() if name in names}
     lost = [name for role, name in wanted.items() if role not in found and (role in NEEDED or role in asked)]
     lost += [role for role in NEEDED if role not in wanted]

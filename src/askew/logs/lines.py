@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from askew.core.errors import DataError, place
-
 _LINE_FEED = 10
-
-
-def whole_lines(blocks: Iterable[bytes], longest: int, where: str) -> Iterator[tuple[int, bytes]]:
-    """Blocks cut at the ends of lines, each with the number of its first line. Few bytes may unpack to a great many."""
-    waiting: list[bytes] = []
-    line, held = 1, 0
-    for block in blocks:
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            whole = b"".join([*waiting, block[:cut]])
-            yield line, whole
-            line += count_lines(whole)
-            waiting, held = [], 0
-        waiting.append(block[cut:])
-        held += len(block) - cut
-        if held > longest:
-            raise DataError(
-                f"{place(where, line)}: expected lines of at most {longest:,} bytes, found a longer one; is this a log "
-                "with a line for each row?"
-            )
-    if rest := b"".join(waiting):
-        yield line, rest
 
 
 def count_lines(block: bytes) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError, UnknownName, place
+from askew.core.errors import ConfigError, DataError, check_name, place
 from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed, list_sizes
 from askew.logs.events import entry_code, shape
 from askew.logs.scan import NOT_UTF8, NUL, TOO_LATE, parse_times
@@ -25,8 +25,7 @@ def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str
     """Which column plays which part: those asked for, and those that are called as the part is."""
     roles = [role for role in LOG_COLUMNS if role != "line"]
     for role, name in (asked or {}).items():
-        if role not in roles:
-            raise UnknownName("column of a log", role, roles, "columns=")
+        check_name("column of a log", role, roles, "columns=")
         if name not in names:
             raise DataError(f"{where}: columns= names {name!r} as the {role}, but there is no such column")
     found = {role: (asked or {}).get(role, role) for role in roles if role in (asked or {}) or role in names}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
-from askew.core.errors import AskewError, ConfigError, DataError, UnknownName
+from askew.core.errors import AskewError, ConfigError, DataError, UnknownName, check_name, check_names
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
@@ -51,8 +51,7 @@ def presets() -> dict[str, Preset]:
 
 def find_preset(name: str) -> Preset:
     """A preset by name."""
-    if name not in presets():
-        raise UnknownName("preset", name, presets())
+    check_name("preset", name, presets())
     return presets()[name]
 
 
@@ -183,15 +182,13 @@ class Catalogue:
 
     def _check(self, text: str, params: Mapping[str, Value | None], family: MeasureFamily) -> None:
         for key, value in params.items():
-            if key not in family.parameters:
-                raise UnknownName("parameter", key, family.parameters, f"measure {text}")
+            check_name("parameter", key, family.parameters, f"measure {text}")
             expected = "" if value is None else family.parameters[key].expected(value)
             if expected:
                 raise ConfigError(f"measure {text}: {key} must be {expected}; found {value!r}")
         if "mentions" in family.reads and "tokens" in params:
             known = registry.names("tokenizer")
-            if params["tokens"] not in known:
-                raise UnknownName("tokenizer", str(params["tokens"]), known, f"measure {text}")
+            check_name("tokenizer", str(params["tokens"]), known, f"measure {text}")
 
     def _with_lexicon(self, family: MeasureFamily, params: dict[str, Value]) -> dict[str, Value]:
         """Name the lexicon by its content, and the groups by their names."""
@@ -209,9 +206,7 @@ class Catalogue:
         elif way == "all" and params["groups"] == "all":
             complete["groups"] = "+".join(lexicon.group_names)
         elif way == "all":
-            for group in str(params["groups"]).split("+"):
-                if group not in lexicon.group_names:
-                    raise UnknownName("group", group, lexicon.group_names, f"measure {family.name}")
+            check_names("group", str(params["groups"]).split("+"), lexicon.group_names, f"measure {family.name}")
         return complete
 
     def _lexicon(self, text: str) -> Lexicon:

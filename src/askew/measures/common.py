@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS, Floats, Rankings
 from askew.plugins.kinds import DocMentions, Inputs, Parameter
@@ -135,9 +135,7 @@ def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | N
                 f"{measure.name}(groups='{groups[0]}-{groups[-1]}')"
             )
     parts = asked.split("-")
-    for part in parts:
-        if part not in groups:
-            raise UnknownName("group", part, groups, f"measure {measure.name}")
+    check_names("group", parts, groups, f"measure {measure.name}")
     if len(parts) > 2:
         raise ConfigError(f"measure {measure.name}: groups is one group or two joined by '-', found {asked!r}")
     return groups.index(parts[0]), groups.index(parts[1]) if len(parts) == 2 else None

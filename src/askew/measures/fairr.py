@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.common import (
@@ -86,9 +86,7 @@ def _targets(measure: Measure, groups: tuple[str, ...]) -> Floats:
 def _chosen(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
     asked = text(measure, "groups")
     chosen = groups if asked == "all" else tuple(asked.split("+"))
-    for group in chosen:
-        if group not in groups:
-            raise UnknownName("group", group, groups, f"measure {measure.name}")
+    check_names("group", chosen, groups, f"measure {measure.name}")
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):
         raise ConfigError(
             f"measure {measure.name}: neutrality is between two groups or more, each named once; found {asked!r}"

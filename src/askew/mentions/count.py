@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ class MentionCounter:
         self, lexicon: Lexicon, tokenizer: str | Tokenizer = "word", threads: int | None = None, engine: str = "auto"
     ) -> None:
         self.tokenizer_name = tokenizer if isinstance(tokenizer, str) else getattr(tokenizer, "__name__", "custom")
-        self.tokenize = _tokenizer(tokenizer)
+        self.tokenize: Tokenizer = registry.load("tokenizer", tokenizer) if isinstance(tokenizer, str) else tokenizer
         self.vocabulary = build_vocabulary(lexicon, self.tokenize, self.tokenizer_name)
         self.threads = threads or machine.threads()
         self.engine = engine if self.tokenize in _COMPILED else "reference"
@@ -116,10 +116,6 @@ class MentionCounter:
 def counter_for(lexicon: Lexicon, tokens: str, overlap: str, **how: Any) -> MentionCounter:
     """The counter behind the parameters lexicon, tokens and overlap of a measure; ``how`` as of ``MentionCounter``."""
     return MentionCounter(lexicon.exclusive() if overlap == "first" else lexicon, tokens, **how)
-
-
-def _tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:
-    return cast(Tokenizer, registry.load("tokenizer", tokenizer)) if isinstance(tokenizer, str) else tokenizer
 
 
 def _count_words(vocabulary: GroupVocabulary, tokens: list[str]) -> list[int]:

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError, UnknownName, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.plugins.kinds import KINDS
 from askew.plugins.limits import Limit
@@ -18,8 +18,7 @@ from askew.plugins.limits import Limit
 
 @cache
 def _found(kind: str) -> dict[str, EntryPoint]:
-    if kind not in KINDS:
-        raise UnknownName("kind of plugin", kind, KINDS)
+    check_name("kind of plugin", kind, KINDS)
     return {point.name: point for point in entry_points(group=f"askew.{kind}")}
 
 
@@ -38,8 +37,7 @@ def origin(kind: str, name: str) -> str:
 def load(kind: str, name: str) -> Any:
     """The plugin object itself."""
     points = _found(kind)
-    if name not in points:
-        raise UnknownName(kind, name, points)
+    check_name(kind, name, points)
     try:
         return points[name].load()
     except (ImportError, AttributeError) as error:

@@ -147,17 +147,14 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
 def _examples(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     shown = facts.shown(facts.main)
     chosen = pairs.filter(facts.main).unique("query_id", keep="first", maintain_order=True).head(_EXAMPLES)
+    outcomes = [outcome or numbers.UNKNOWN for outcome in chosen["outcome"]]
     rows = [
-        [markdown(row["original_text"]), markdown(row["text"]), code(row["method"]), code(_known(row["outcome"]))]
-        for row in chosen.iter_rows(named=True)
+        [markdown(row["original_text"]), markdown(row["text"]), code(row["method"]), code(outcome)]
+        for row, outcome in zip(chosen.iter_rows(named=True), outcomes, strict=True)
     ]
     if not rows:
         return [f"No pair is in {shown}, so there is no example.", ""]
     return [f"The first {shown} pairs:", "", *numbers.table(["original", "rewritten", "method", "outcome"], rows), ""]
-
-
-def _known(outcome: str | None) -> str:
-    return numbers.UNKNOWN if outcome is None else outcome
 
 
 def _columns(pairs: pl.DataFrame, facts: Facts) -> list[str]:

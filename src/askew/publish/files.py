@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError
+from askew.core.whole_files import HALF_WRITTEN, flush
 
 CHECKSUMS = "checksums.sha256"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S(?:.*\S)?)")
@@ -26,17 +27,17 @@ def new_folder(out: Path) -> Iterator[Path]:
     """A folder to write to, which becomes ``out`` when all went well and disappears when not."""
     refuse_full(out)
     target = out.resolve()
-    temporary = target.parent / f".writing-{secrets.token_hex(4)}-{target.name}"
+    temporary = target.parent / f"{HALF_WRITTEN}{secrets.token_hex(4)}-{target.name}"
     temporary.mkdir(parents=True)
     try:
         yield temporary
-        _flush(temporary)
+        _flush_all(temporary)
         try:
             temporary.rename(target)
         except OSError:
             refuse_full(target)
             raise
-        _sync(target.parent)
+        flush(target.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -58,19 +59,11 @@ def refuse_full(out: Path) -> None:
         raise ConfigError(f"{out}: expected a new or an empty folder, found something there; give another one")
 
 
-def _flush(folder: Path) -> None:
+def _flush_all(folder: Path) -> None:
     for root, _, names in os.walk(folder):
         for name in names:
-            _sync(Path(root) / name)
-        _sync(Path(root))
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            flush(Path(root) / name)
+        flush(Path(root))
 
 
 def write(folder: Path, name: str, data: bytes | str) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, StoreError
+from askew.core.whole_files import write_whole, written_whole
 from askew.rankers.blocks import BlockChecker, check_file, check_size, describe_file, is_lazy, remedy
 
 FORMAT = 2
@@ -55,9 +56,7 @@ def read_doc_ids(folder: Path) -> pa.Array:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a header whole or not at all."""
-    temporary = path.with_suffix(".writing")
-    temporary.write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(value, indent=1, sort_keys=True))
 
 
 def new_folder(folder: Path) -> Path:
@@ -138,16 +137,15 @@ def refuse_repeats(doc_ids: pa.Array) -> None:
 def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Table]:
     """Hand documents on while writing their texts beside the index, for rerankers, feedback and people."""
     schema = pa.schema([("value", pa.large_string())])
-    temporary = folder / f".{TEXTS}.writing"
-    try:
-        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for batch in batches:
-                texts = flat(batch["text"]).cast(pa.large_string()).fill_null("")
-                writer.write_batch(pa.record_batch([texts], schema=schema))
-                yield batch
-        temporary.replace(folder / TEXTS)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        written_whole(folder / TEXTS) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, schema) as writer,
+    ):
+        for batch in batches:
+            texts = flat(batch["text"]).cast(pa.large_string()).fill_null("")
+            writer.write_batch(pa.record_batch([texts], schema=schema))
+            yield batch
 
 
 class StoredTexts:

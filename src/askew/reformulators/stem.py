@@ -7,12 +7,13 @@ English analysis: women's is stemmed as women. A word with an apostrophe elsewhe
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module, metadata
 from typing import Any
 
 from askew.core import porter as porter_rules
+from askew.core.errors import MissingExtra
 from askew.core.text import word
 from askew.plugins.methods import Candidates, QueryBatch
-from askew.reformulators.stemmers import krovetz as krovetz_package
 from askew.reformulators.stemmers import lovins as lovins_rules
 from askew.reformulators.stemmers import paicehusk as paicehusk_rules
 from askew.reformulators.stemmers import porter2 as porter2_rules
@@ -76,7 +77,13 @@ def words_of(text: str) -> list[str]:
 
 def krovetz() -> StemReformulator:
     """Stems every word by Krovetz's rules with his dictionary (1993); needs the package krovetzstemmer."""
-    return StemReformulator("krovetz", krovetz_package.load(), krovetz_package.version())
+    try:
+        package, version = import_module("krovetzstemmer"), metadata.version("krovetzstemmer")
+    except ImportError:
+        raise MissingExtra("the Krovetz stemmer (krovetzstemmer)", "stemmers") from None
+    # It looks words up in a dictionary of some 30 000 head words that belongs to the algorithm; so it is not rewritten
+    # here, and the release of the package decides the stems.
+    return StemReformulator("krovetz", package.Stemmer().stem, version)
 
 
 def lovins() -> StemReformulator:

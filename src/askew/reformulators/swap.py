@@ -93,7 +93,8 @@ class Rewriter:
 
     def __init__(self, lexicon: SwapLexicon, names: bool = True) -> None:
         self.lexicon, self.names = lexicon, names
-        self._terms = _any_of([*lexicon.swaps, *(lexicon.keep if names else ())])
+        terms = _either([*lexicon.swaps, *(lexicon.keep if names else ())])
+        self._terms = re.compile(rf"(?<!\w)(?:{terms})(?!\w)", re.IGNORECASE)
         self._verb_after = _maybe(rf"\s+({_either(lexicon.verbs)})(?=n['’]t\b|\b)", lexicon.verbs)
         self._verb_before = _maybe(rf"\b({_either(lexicon.verbs)})(?=(?:n['’]t)?\s+$)", lexicon.verbs)
         self._contraction = _maybe(rf"['’]({_either(lexicon.contractions)})\b", lexicon.contractions)
@@ -257,10 +258,6 @@ def _either(words: Iterable[str]) -> str:
     """A pattern for any of the words, the longest first."""
     longest_first = sorted(words, key=lambda one: (-len(one), one))
     return "|".join(re.escape(one).replace("'", "['’]") for one in longest_first) or "(?!)"
-
-
-def _any_of(words: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{_either(words)})(?!\w)", re.IGNORECASE)
 
 
 def _maybe(pattern: str, words: Mapping[str, str]) -> re.Pattern[str]:

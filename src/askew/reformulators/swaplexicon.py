@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import DataError, UnknownName
+from askew.core.errors import DataError, UnknownName, check_names
 from askew.core.fingerprint import fingerprint
 from askew.core.shipped import DATA
 from askew.core.text import word
@@ -41,11 +41,6 @@ class SwapLexicon:
     remove: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hash: str = ""
 
-    def reversible(self) -> list[str]:
-        """The words that swapping changes and, done twice, brings back, whatever follows them."""
-        back = {term: near for term, (near, far) in self.swaps.items() if near == far != term}
-        return [term for term, other in back.items() if back.get(key_of(other)) == term]
-
 
 def shipped_swaps() -> list[str]:
     """The names of the lists of pairs that come with askew."""
@@ -63,9 +58,7 @@ def load_swaps(spec: str) -> SwapLexicon:
 
 def _from_toml(path: Path) -> SwapLexicon:
     data = read_toml(path, "pairs")
-    for key in data:
-        if key not in (*_ABOUT, *_PARTS):
-            raise UnknownName("key", key, (*_ABOUT, *_PARTS), str(path))
+    check_names("key", data, (*_ABOUT, *_PARTS), str(path))
     try:
         return _checked(_lexicon(path, data), path)
     except (AttributeError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""RePair: boxes of refined queries by criteria, its aggregated tables under their published names, hard queries.
+"""RePair: boxes of refined queries by criteria, and its aggregated tables.
 
 A box holds the pairs whose best candidate meets a criterion on the refined and the original score:
 
@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName, one_of
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import Direction, column_of, new_column, old_column
-from askew.core.outcome import Signs, check_tolerance, verdicts
+from askew.core.outcome import check_tolerance
 from askew.core.ranking import Floats
 from askew.selectors.pairs import (
     NO_EFFECTIVENESS,
@@ -44,12 +44,11 @@ from askew.selectors.pairs import (
     numbers,
     split,
 )
-from askew.selectors.settings import find_measures, measure_texts, one_measure, one_of, parts
+from askew.selectors.settings import find_measures, measure_texts, one_measure, parts
 
 MISSING = ("drop", "zero")
 ORIGINAL_ORDER = "-1"
 _BOX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_FILE_PART = re.compile(r"[^\x00-\x1f/\\]+")
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,6 @@ def read_boxes(text: str) -> dict[str, Criterion]:
             raise UnknownName("box", name, CRITERIA, "boxes; others are written 'name: criterion'")
         found[name] = Criterion.parse(written or CRITERIA[name])
     return found
-
-
-def agg_name(queries: str, ranker: str, measure: str, kind: str = "gold") -> str:
-    """The published file name, ``Q.r.m.agg.gold.tsv``."""
-    for part in (queries, ranker, measure, kind):
-        if not _FILE_PART.fullmatch(part):
-            raise ConfigError(f"file name: expected text without '/' and control characters, found {part!r}")
-    return f"{queries}.{ranker}.{measure}.agg.{kind}.tsv"
 
 
 def agg_all(
@@ -118,27 +109,6 @@ def agg_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> pl.Data
     return table.filter(pl.Series(is_original | rule.met(values, original)))
 
 
-def hard_queries(table: pl.DataFrame, direction: Direction = Direction.UP) -> pl.DataFrame:
-    """The queries of ``agg.all`` whose original is strictly better than its best candidate, as RePair retries them.
-
-    Columns qid, query, value, query_, value_. A query without candidates is not among them.
-    """
-    best = best_candidates(table)
-    return best.filter(pl.Series(_verdicts(best, direction) == -1))
-
-
-def nothing_improved(table: pl.DataFrame, direction: Direction = Direction.UP) -> pl.DataFrame:
-    """The queries of ``agg.all`` none of whose candidates is strictly better, ties and queries without any included."""
-    best = best_candidates(table)
-    improved = best.filter(pl.Series(_verdicts(best, direction) == 1)).get_column("qid")
-    originals = table.filter(pl.col("order") == ORIGINAL_ORDER)
-    return originals.filter(~pl.col("qid").is_in(improved.implode())).select("qid", "query", value=table.columns[-1])
-
-
-def _verdicts(best: pl.DataFrame, direction: Direction) -> Signs:
-    return verdicts(best.get_column("value").to_numpy(), best.get_column("value_").to_numpy(), direction)
-
-
 def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
     """The first candidate of each query of ``agg.all`` beside its original: qid, query, value, query_, value_."""
     is_original, values, _ = _read(table)
@@ -162,13 +132,6 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
         raise DataError(f"aggregated table: expected an original (order -1) first, found {table.row(0)}")
     values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()
     return is_original, values, values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]
-
-
-def box_table(selected: pl.DataFrame, box: str, measure: str) -> pl.DataFrame:
-    """A box as published (without its header): qid, query, value, query_, value_."""
-    return selected.filter(pl.col(box)).select(
-        qid="query_id", query="original_text", value=old_column(measure), query_="text", value_=new_column(measure)
-    )
 
 
 class Boxes:

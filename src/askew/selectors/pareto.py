@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.measure import Direction, gain_column
 from askew.core.outcome import UNKNOWN_SIGN, check_tolerance, joint_signs
 from askew.core.ranking import Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
-from askew.selectors.settings import find_measures, finite, one_measure, one_of
+from askew.selectors.settings import find_measures, finite, one_measure
 
 
 def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:

@@ -43,12 +43,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, one_of
 from askew.core.measure import Direction, gain_column
 from askew.core.outcome import Signs, check_tolerance, signs
 from askew.core.ranking import Flags, Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
-from askew.selectors.settings import find_measures, finite, measure_texts, one_of, parts, whole_numbers
+from askew.selectors.settings import find_measures, finite, measure_texts, parts, whole_numbers
 
 GROUPS, LABELS = (1, 2, 3, 4), (0, 1, 2, 3, 4)
 SUBSETS = ("optimal", "effective", "fair", "negative")

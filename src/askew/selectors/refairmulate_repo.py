@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, one_of
 from askew.core.measure import Direction
 from askew.core.outcome import Signs, check_tolerance, signs
 from askew.core.ranking import Flags, Floats, Ints
@@ -53,7 +53,7 @@ from askew.selectors.refairmulate import (
     is_accepted,
     worsens,
 )
-from askew.selectors.settings import find_measures, finite, measure_texts, one_of
+from askew.selectors.settings import find_measures, finite, measure_texts
 
 REPO_LABELS = tuple(range(8))
 REPO_ACCEPT = {1: frozenset({3}), 2: frozenset({1}), 3: frozenset({2}), 4: frozenset({0})}

@@ -71,10 +71,3 @@ def finite(value: float, where: str, least: float = -math.inf) -> float:
         floor = f" of {least:g} or more" if math.isfinite(least) else ""
         raise ConfigError(f"{where}: expected a finite number{floor}, found {value}")
     return float(value)
-
-
-def one_of(value: str, choices: tuple[str, ...], where: str) -> str:
-    """The value, which must be one of the choices."""
-    if value not in choices:
-        raise ConfigError(f"{where}: expected one of {', '.join(choices)}, found {value!r}")
-    return value

@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction, new_column, old_column
 from askew.core.outcome import check_tolerance, verdicts
 from askew.core.ranking import Floats, Ints
-from askew.selectors.boxes import ORIGINAL_ORDER, best_candidates
+from askew.selectors.boxes import best_candidates
 from askew.statistics.intervals import LEVEL, change_interval, known, size_bounds
 
 _SCHEMA = {
@@ -87,35 +87,6 @@ def _change(
     low, high = change_interval(query[there], old[there], new[there], bounds, level)
     change = known(100 * (after - before) / before if before else math.nan)
     return {**means, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
-
-
-def repair_stats(gold: pl.DataFrame) -> dict[str, float | int | None]:
-    """RePair's counts of an aggregated table such as ``agg.gold``.
-
-    ``originals`` and ``refined`` are rows; ``with_refined``, ``none`` and ``perfect`` are originals that have a refined
-    query, none at all, or one of value 1. The rest is over originals with a refined query: how many they have, and how
-    the best one differs in characters and in value.
-    """
-    best = best_candidates(gold)
-    is_original = gold.get_column("order").cast(pl.String) == ORIGINAL_ORDER
-    originals, found = int(is_original.sum()), len(best)
-    per_original = gold.filter(~is_original).group_by("qid").len().get_column("len")
-    lengths = best.get_column("query_").str.len_chars().cast(pl.Int64) - best.get_column("query").str.len_chars()
-    counts = {
-        "originals": originals, "refined": len(gold) - originals, "with_refined": found, "none": originals - found,
-        "perfect": int((best.get_column("value_") == 1).sum()),
-    }  # fmt: skip
-    return {
-        **counts,
-        **_spread("refined_per_original", per_original),
-        **_spread("length_difference", lengths),
-        **_spread("value_difference", best.get_column("value_") - best.get_column("value")),
-    }
-
-
-def _spread(name: str, values: pl.Series) -> dict[str, float | int | None]:
-    found: tuple[Any, Any, Any] = (values.min(), values.mean(), values.max())
-    return {f"{name}_{what}": value for what, value in zip(("min", "mean", "max"), found, strict=True)}
 
 
 def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:

@@ -98,9 +98,10 @@ def against_table(
         means = [float(values.mean()) if len(there) else None for values in (old, other, chosen)]
         limits = _bounds(name, direction, bounds)
         low, high = change_interval(np.arange(len(there)), other, chosen, limits) if len(there) else (None, None)
+        of = "distance from zero" if direction is Direction.ZERO else "score"
         change = 100 * (means[2] / means[1] - 1) if means[1] and means[2] is not None else None
         found.append({
-            "measure": name, "of": _of(direction), "queries": len(there), "old_mean": means[0], "other_mean": means[1],
+            "measure": name, "of": of, "queries": len(there), "old_mean": means[0], "other_mean": means[1],
             "chosen_mean": means[2], "change": change, "low": low, "high": high,
         })  # fmt: skip
     return pl.DataFrame(
@@ -113,10 +114,6 @@ def _bounds(name: str, direction: Direction, bounds: Mapping[str, Bounds] | None
     """The bounds of a score as it is summed up."""
     found = (bounds or {}).get(name, UNBOUNDED)
     return size_bounds(found) if direction is Direction.ZERO else found
-
-
-def _of(direction: Direction) -> str:
-    return "distance from zero" if direction is Direction.ZERO else "score"
 
 
 def cross_table(

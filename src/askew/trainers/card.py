@@ -14,7 +14,7 @@ from typing import Any
 
 from askew.core.errors import StoreError
 from askew.core.local import local_paths, public, public_text, without_local_paths
-from askew.trainers.common import write_whole
+from askew.core.whole_files import write_whole
 
 MEASURED = "measured.json"
 # Where a training keeps its checkpoints inside the model's folder, and the file that says the folder is ours.

@@ -8,7 +8,6 @@ where the memory is too small.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shutil
@@ -22,6 +21,7 @@ import numpy as np
 
 from askew.core.errors import ConfigError, StageError, StoreError
 from askew.core.fingerprint import fingerprint
+from askew.core.whole_files import write_whole
 from askew.models.find import need
 
 # done, total (0 if unknown), and optionally what is going on: the shape of askew.cli.render.Waiting.advance.
@@ -234,14 +234,3 @@ def remembered(file: Path, identity: Mapping[str, Any], make: Callable[[], Any])
     made = make()
     write_whole(file, json.dumps({"identity": about, "made": made}, allow_nan=False))
     return json.loads(json.dumps(made))
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(file.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
-    unfinished.replace(file)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import UnknownName
+from askew.core.errors import check_name
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ LAYOUTS: dict[str, Callable[[Example], Iterator[dict[str, Any]]]] = {
 
 def write_examples(examples: Iterable[Example], out: Path, layout: str) -> int:
     """Write examples as JSON Lines; how many of them. Nothing is left where there is none, or a mistake on the way."""
-    if layout not in LAYOUTS:
-        raise UnknownName("layout", layout, LAYOUTS)
+    check_name("layout", layout, LAYOUTS)
     unfinished = out.with_name(f".{out.name}.writing")
     written = 0
     try:

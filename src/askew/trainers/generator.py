@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.fingerprint import fingerprint
 from askew.core.ranking import Ints
 from askew.core.split import SHARES, part_of
@@ -54,11 +54,9 @@ class GeneratorSettings:
     least_passage: int = 1
 
     def __post_init__(self) -> None:
-        checked = (("direction", DIRECTIONS), ("join", JOINS), ("split", SPLITS))
-        for name, known in checked:
-            if getattr(self, name) not in known:
-                found = getattr(self, name)
-                raise ConfigError(f"generator, {name}: expected one of {', '.join(known)}, found {found!r}")
+        one_of(self.direction, DIRECTIONS, "generator, direction")
+        one_of(self.join, JOINS, "generator, join")
+        one_of(self.split, SPLITS, "generator, split")
 
 
 PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.ranking import Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
@@ -50,8 +50,7 @@ class RankerSettings:
     most_left_tokens: int = 64
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise ConfigError(f"loss: expected one of {', '.join(LOSSES)}, found {self.loss!r}")
+        one_of(self.loss, LOSSES, "loss")
         if min(self.margin, self.lean_weight, self.adversary) < 0:
             raise ConfigError("margin, lean_weight, adversary: expected numbers of zero or more, found one below")
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
@@ -369,7 +368,7 @@ def _precision(device: str) -> dict[str, bool]:
 def _trainer(
     encoder: CrossEncoder, network: Any, rows: _RankerRows, settings: RankerSettings, pace: Schedule, work: Path
 ) -> Any:
-    from transformers import PrinterCallback, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
     class Ranks(Trainer):  # type: ignore[misc, unused-ignore]
         def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
@@ -388,7 +387,6 @@ def _trainer(
         **pace.arguments(work, encoder.device), **_precision(encoder.device), remove_unused_columns=False
     )
     trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    trainer.remove_callback(PrinterCallback)
     # Our loss is a mean over a batch already, whatever the model's own forward takes.
     trainer.model_accepts_loss_kwargs = False
     return trainer

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.models.rewrite import (
     TEXT_KINDS,
     WORD_KINDS,
@@ -42,8 +42,7 @@ class RewriterSettings:
     prefix: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ConfigError(f"rewriter, kind: expected one of {', '.join(KINDS)}, found {self.kind!r}")
+        one_of(self.kind, KINDS, "rewriter, kind")
 
     @property
     def parts(self) -> tuple[str, ...]:

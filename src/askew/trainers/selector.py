@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.ranking import Flags, Floats, Ints
 from askew.models.find import MINILM
 from askew.trainers.common import Progress, Schedule
@@ -54,9 +54,8 @@ class SelectorSettings:
     passage_tokens: int = 96
 
     def __post_init__(self) -> None:
-        for name, value, known in (("learns", self.learns, LEARNS), ("passages", self.passages, PASSAGES)):
-            if value not in known:
-                raise ConfigError(f"selector, {name}: expected one of {', '.join(known)}, found {value!r}")
+        one_of(self.learns, LEARNS, "selector, learns")
+        one_of(self.passages, PASSAGES, "selector, passages")
         if min(self.most_each, self.text_tokens, self.passage_tokens) < 1:
             raise ConfigError("selector: expected most_each, text_tokens and passage_tokens of 1 or more")
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError, UnknownName, check_name, check_names
 from askew.core.groups import Groups
 
 T = TypeVar("T")
@@ -34,9 +34,7 @@ def from_names(kind: type[T], given: Mapping[str, Any], where: str) -> T:
 def with_names(given: Mapping[str, Any], into: T, where: str) -> T:
     """Settings with some of them replaced, those of the parts included."""
     known = by_name(into)
-    for name in given:
-        if name not in known:
-            raise UnknownName("setting", name, known, where)
+    check_names("setting", given, known, where)
     parts = _parts(into)
     own = {name: value for name, value in given.items() if name in _own(into)}
     changed = {
@@ -72,8 +70,7 @@ def with_settings(given: Mapping[str, Any], into: T, where: str) -> T:
     known = {one.name for one in fields(into)}  # type: ignore[arg-type]
     changed: dict[str, Any] = {}
     for name, value in given.items():
-        if name not in known:
-            raise UnknownName("setting", name, known, where)
+        check_name("setting", name, known, where)
         changed[name] = _as(getattr(into, name), Groups.of(value) if name == "groups" else value, name, where)
     return replace(into, **changed)  # type: ignore[type-var]
 

@@ -5,6 +5,7 @@ It stands around the whole application, so that a refusal costs next to nothing 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -14,11 +15,11 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askew.web.access import Access
-from askew.web.bodies import limited, too_large
 from askew.web.limits import Rate, Room
 from askew.web.problems import CODES, MESSAGES, Problem, too_many
 from askew.web.replies import wants_json
@@ -176,3 +177,32 @@ def route_of(scope: Scope) -> str:
     """The address as the program has it: what stands in its place may be anything and is not told."""
     route: Any = scope.get("route")
     return str(getattr(route, "path", "-"))
+
+
+def too_large(most: int) -> Problem:
+    """More than is taken."""
+    return Problem(413, CODES[413], f"the request is too large: at most {most:,} bytes are taken")
+
+
+def limited(receive: Receive, most: int, seconds: float) -> Receive:
+    """Counts what really comes, whatever the header said; a sender may be silent for so many seconds."""
+    seen, whole = 0, False
+
+    async def counted() -> Message:
+        nonlocal seen, whole
+        # After the whole body only the end of the connection comes, and that may take as long as it likes.
+        message = await receive() if whole else await _soon(receive, seconds)
+        seen, whole = seen + len(message.get("body", b"")), not message.get("more_body", False)
+        if seen > most:
+            raise HTTPException(413, too_large(most).message)
+        return message
+
+    return counted
+
+
+async def _soon(receive: Receive, seconds: float) -> Message:
+    try:
+        async with asyncio.timeout(seconds):
+            return await receive()
+    except TimeoutError:
+        raise HTTPException(408, MESSAGES[408]) from None

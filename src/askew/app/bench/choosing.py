@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from askew.app.build.built_pairs import LEAN, Built
-from askew.core.errors import ConfigError
 from askew.core.measure import Direction, new_column, old_column
 from askew.core.ranking import Floats, Hits, Ints
 from askew.selectors.pareto import epsilon_best
@@ -111,31 +109,17 @@ def choose_by_judgements(
 
 def choose_by_selector(variants: Variants, folder: Path, index: Path) -> Ints:
     """The row that a trained selector chooses for each query; it reads texts and results, no judgement."""
-    from askew.app.train.selector import CROSS_ENCODER, LEAN_AWARE, choose
+    from askew.app.train.selector import CROSS_ENCODER, LEAN_AWARE, choose, read_rule
 
     built = _built(variants, index)
     if not len(built.query):
         return variants.original
-    rule = LEAN_AWARE if _selector_facts(folder).get(LEAN_AWARE) else CROSS_ENCODER
+    rule = LEAN_AWARE if read_rule(folder)[LEAN_AWARE] else CROSS_ENCODER
     # The selector does not see queries without candidates.
     rows = np.unique(variants.query[variants.candidates])
     chosen = np.full(len(variants.original), ORIGINAL, np.int64)
     chosen[rows] = choose(folder, built, rule)
     return variants.rows_of(chosen)
-
-
-def _selector_facts(folder: Path) -> dict[str, Any]:
-    import json
-
-    from askew.app.bench.methods import SELECTOR
-
-    try:
-        found = json.loads((folder / SELECTOR).read_text(encoding="utf-8"))
-        return dict(found)
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"selector {folder}: {SELECTOR} cannot be read ({type(error).__name__}); train it again"
-        ) from None
 
 
 def _built(variants: Variants, index: Path) -> Built:

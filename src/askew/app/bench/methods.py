@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
 from askew.corpora.files import check_file
 from askew.plugins.registry import names, settings_of
 
@@ -76,11 +76,8 @@ def read_methods(
     twice = [text for text in known[1:] if known[1:].count(text) > 1]
     if twice:
         raise ConfigError(f"methods= {twice[0]}: it is given twice; give each method once")
-    for owner in given:
-        if owner not in known:
-            raise UnknownName("method", owner, known, "method_settings=")
-    if base not in rankers():
-        raise UnknownName("base ranker", base, rankers())
+    check_names("method", given, known, "method_settings=")
+    check_name("base ranker", base, rankers())
     found = [read_method(text, given.get(text)) for text in texts if text != base]
     return MitigationMethod(base, RANKER, base, settings=given.get(base, {})), [*found, *held]
 
@@ -123,8 +120,7 @@ def _rerank(model: str) -> tuple[str, str]:
 
 def _reformulate(rest: str) -> tuple[str, str]:
     method, _, choice = rest.partition(":")
-    if method not in names("reformulator"):
-        raise UnknownName("reformulator", method, names("reformulator"))
+    check_name("reformulator", method, names("reformulator"))
     if choice in ("", ORACLE) or (Path(choice) / SELECTOR).is_file():
         return method, choice
     if difflib.get_close_matches(choice.lower(), [ORACLE], cutoff=0.6):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.bench.methods import MitigationMethod
-from askew.app.search.retrieve import write_run
+from askew.app.search.retrieve import run_lines, write_run
 from askew.core.errors import ConfigError
+from askew.core.fingerprint import digest_file
 from askew.core.ranking import Hits
 from askew.publish.files import checksum_text, read_checksums
 from askew.publish.page.parts import slug
@@ -33,18 +31,13 @@ def check_place(out: Path, methods: Sequence[MitigationMethod]) -> None:
     known = _known(folder)
     for name in run_names(methods).values():
         for path in (folder / f"{name}.run", folder / f"{name}.parquet"):
-            if path.exists() and known.get(path.name) != _digest(path):
+            if path.exists() and known.get(path.name) != digest_file(path):
                 raise ConfigError(f"{path}: it exists and is not a run of an earlier bench; give another out=")
 
 
 def _known(folder: Path) -> dict[str, str]:
     path = folder / LIST
     return read_checksums(path.read_bytes().decode("utf-8", "replace"))[0] if path.is_file() else {}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_names(methods: Sequence[MitigationMethod]) -> dict[str, str]:
@@ -70,20 +63,10 @@ def write_runs(
     names, written = run_names(list(runs)), []
     for method, hits in runs.items():
         path = folder / f"{names[method.text]}{'.parquet' if blank else '.run'}"
-        write_run([_lines(hits, ids, doc_ids)], path, one_word(method.text))
+        write_run([run_lines(ids, hits, doc_ids)], path, one_word(method.text))
         written.append(path)
     for name in known.keys() - {path.name for path in written}:
-        if (folder / name).is_file() and _digest(folder / name) == known[name]:
+        if (folder / name).is_file() and digest_file(folder / name) == known[name]:
             (folder / name).unlink()
-    (folder / LIST).write_text(checksum_text({path.name: _digest(path) for path in written}), encoding="utf-8")
+    (folder / LIST).write_text(checksum_text({path.name: digest_file(path) for path in written}), encoding="utf-8")
     return written
-
-
-def _lines(hits: Hits, query_ids: pa.Array, doc_ids: pa.Array) -> pl.DataFrame:
-    rows = hits.rows()
-    return pl.DataFrame({
-        "query_id": pl.from_arrow(query_ids.take(pa.array(rows))),
-        "doc_id": pl.from_arrow(doc_ids.take(pa.array(hits.docs))),
-        "rank": np.arange(len(rows)) - hits.offsets[rows] + 1,
-        "score": hits.scores,
-    })  # fmt: skip

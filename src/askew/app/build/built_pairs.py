@@ -117,7 +117,7 @@ def read_built(source: Path) -> Built:
     """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
     if (source / "askew.json").is_file():
         stated = read_statement(walk(source)[0]).facts
-        return built_of(_published(source), [one.name for one in stated.measures], whole=False)
+        return built_of(published_pairs(source), [one.name for one in stated.measures], whole=False)
     store = Store(source)
     steps = {manifest.key: manifest for manifest in store.steps()}
     pairs = finished_pairs(store)
@@ -136,7 +136,7 @@ def read_built(source: Path) -> Built:
     return replace(built, found=found, index=indexes[0] if len(indexes) == 1 else None)
 
 
-def _published(folder: Path) -> pl.DataFrame:
+def published_pairs(folder: Path) -> pl.DataFrame:
     """All pairs of a dataset; a file is named after its split."""
     files = sorted((folder / "data").glob("*.parquet"))
     if not files:
@@ -183,7 +183,7 @@ def _matrix(lists: pl.DataFrame) -> TopDocuments:
     return TopDocuments(docs, scores)
 
 
-def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) -> npt.NDArray[np.int8]:
+def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
     """What each candidate is an example of: POSITIVE, NEGATIVE or NEITHER."""
     if learns == "refairmulate":
         for name in ("fair", "negative"):
@@ -196,7 +196,7 @@ def labels_for(built: Built, learns: str, effectiveness: str = EFFECTIVENESS) ->
                 "good examples alone; build with a selector that names negatives (refairmulate)"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
-    sign = signs(built.gain(effectiveness))
+    sign = signs(built.gain(EFFECTIVENESS))
     if learns == "effectiveness":
         return np.where(sign == 1, POSITIVE, np.where(sign == -1, NEGATIVE, NEITHER)).astype(np.int8)
     if learns == "no-loss":

@@ -16,7 +16,7 @@ from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.summary import summary_of
 from askew.core import defaults
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
 from askew.corpora.collection import Collection
@@ -42,8 +42,7 @@ class Pairs:
 
     def table(self, step: str = "pairs") -> pl.DataFrame:
         """The rows that a step made; the pairs unless another step is named."""
-        if step not in self.outcomes:
-            raise UnknownName("step", step, self.outcomes)
+        check_name("step", step, self.outcomes)
         parts = self.store.read(self.outcomes[step].manifest)
         return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts))) if parts else pl.DataFrame()
 
@@ -154,8 +153,7 @@ def _source(collection: object, store: Store) -> str:
 
 def check_engine(engine: str, workers: int | None, address: str | None) -> None:
     """Refuse what cannot run, before anything is read."""
-    if engine not in ENGINES:
-        raise UnknownName("engine", engine, ENGINES)
+    check_name("engine", engine, ENGINES)
     if engine == "local" and address is not None:
         raise ConfigError("address= is for engine='ray'")
     if workers is not None and workers < 1:

@@ -26,7 +26,7 @@ from askew.app.search.classify import make_classifier
 from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
 from askew.core.address import know_secrets
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName, check_name
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
@@ -225,8 +225,7 @@ def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
     names = [step.name for step in steps]
     if until is None:
         return steps
-    if until not in names:
-        raise UnknownName("step", until, names)
+    check_name("step", until, names)
     return steps[: names.index(until) + 1]
 
 
@@ -243,8 +242,7 @@ def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Sel
     if recipe.sections.get("hard"):
         given = recipe.table("hard")
         measure, ties = given.pop("measure", select.selector.measures()[0]), given.pop("ties", False)
-        if measure not in evaluate.directions:
-            raise UnknownName("measure", str(measure), evaluate.directions, "hard.measure")
+        check_name("measure", str(measure), evaluate.directions, "hard.measure")
         if not isinstance(ties, bool):
             raise ConfigError(f"recipe: hard.ties should be true or false, found {ties!r}")
         name = f"hard-{_plain_name(given.get('ranker', 'bm25'), 'hard')}"
@@ -293,8 +291,7 @@ def retrieve_stage(recipe: Recipe, resources: Resources) -> RetrieveStage:
 def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any], Any]:
     """How to open a ranker over the collection's own index, what names it, and how to make the index."""
     name = given.get("ranker", "bm25")
-    if name not in names("ranker"):
-        raise UnknownName("ranker", str(name), names("ranker"))
+    check_name("ranker", str(name), names("ranker"))
     kind = name if name in names("index") else "bm25"
     making = given.pop("index", {})
     if not isinstance(making, dict):
@@ -376,8 +373,8 @@ def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     return Select(selector, evaluate.directions, per)
 
 
-def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> ReformulateStage:
-    """The stage that reformulates, with the methods of [[reformulate]]."""
+def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:
+    """The methods of [[reformulate]] under their names."""
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
     for place, one in enumerate(recipe.tables("reformulate")):
@@ -392,6 +389,12 @@ def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | Non
                 f"found {name!r}"
             )
         methods[name] = made
+    return methods
+
+
+def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> ReformulateStage:
+    """The stage that reformulates, with the methods of [[reformulate]]."""
+    methods = reformulate_methods(recipe, groups)
     given = recipe.table("first_pass")
     depth = _depth(given, "depth", 10, "first_pass")
     make, key, _ = _ranker({"ranker": "bm25", **given}, resources, "first_pass")

@@ -130,7 +130,8 @@ def _rebuild(folder: Path) -> list[str]:
 
 def _store(store: Store, path: str, repair: bool) -> Verified:
     found = steps.check_store(store)
-    made = {folder: indexes.check_index(folder) for folder in _index_folders(store)}
+    folders = sorted(path.parent for path in store.local.glob("index-*/header.json"))
+    made = {folder: indexes.check_index(folder) for folder in folders}
     done = Verified("store", path, [one.message for one in found.damaged])
     done.wrong += [line for one in made.values() for line in one.messages]
     done.counts = {"steps": found.steps, "parts": found.parts, "indexes": len(made)}
@@ -144,10 +145,6 @@ def _store(store: Store, path: str, repair: bool) -> Verified:
     again = _store(store, path, repair=False)
     done.wrong, done.counts = [*again.wrong, *steps.same_as_before(store, found.damaged)], again.counts
     return done
-
-
-def _index_folders(store: Store) -> list[Path]:
-    return sorted(path.parent for path in store.local.glob("index-*/header.json"))
 
 
 def _compute_again(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,14 +95,15 @@ class Audit:
 
 def audit(
     runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = MISSING_TEXT,
-    unpaired: str = "drop", unanswered: str = UNANSWERED,
+    unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
     """Measure one run or several; of two and more the second is compared with the first."""
     if not runs:
         raise ConfigError("audit: choose a run, or upload one")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
     judged = _judgements(qrels, explorer, queries)
-    docs = None if explorer is None else explorer.texts_by_id(_documents(list(runs.values())))
+    ranked = pl.concat([run.lines["doc_id"] for run in runs.values()]).unique().to_list()
+    docs = None if explorer is None else explorer.texts_by_id(ranked)
     if docs is not None and not docs:
         raise DataError("audit: none of the documents of these runs is in the collection that is open here")
     wanted = _wanted(explorer, judged is not None)
@@ -119,7 +120,7 @@ def audit(
     if len(runs) > 1:
         (old, first), (new, second), *_ = runs.items()
         measured = [one.text for one in report.asked]
-        compared = compare(first, second, docs, names=(old, new), unpaired=unpaired, measures=measured, **options)
+        compared = compare(first, second, docs, names=(old, new), unpaired="drop", measures=measured, **options)
     report.notes += left_out
     measured_queries = set().union(*(run.query_ids for run in report.runs))
     known = {} if explorer is None else explorer.searched.known.texts
@@ -147,10 +148,6 @@ def _measured(
                 raise
             left.remove(undefined[0])
             notes.append(f"left out: {error}")
-
-
-def _documents(runs: Sequence[Run]) -> list[str]:
-    return pl.concat([run.lines["doc_id"] for run in runs]).unique().to_list()
 
 
 def _judgements(

@@ -7,20 +7,19 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, with_groups
+from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
 from askew.app.build.resources import Resources
 from askew.app.explore.counting import ExplorerCounts, comparable, counting_of
 from askew.app.explore.explorer import Explorer, SearchedCollection
 from askew.app.explore.known import Known, known_of
 from askew.app.explore.plan import recorded_recipe
 from askew.app.search.compose import compose, make_ranker
-from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
+from askew.app.search.reformulate import FirstPass, make_filter
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.groups import Groups
@@ -29,7 +28,6 @@ from askew.core.measure import split_measures
 from askew.corpora.collection import open_collection
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
-from askew.plugins.methods import ReformulatorPlugin
 from askew.rankers.disk import TEXTS, StoredTexts, read_header
 
 DEMO = "demo"
@@ -82,7 +80,7 @@ def check_sources(sources: Sources) -> None:
     _runs(sources.runs)
     _check_store(sources.store)
     counting = _counting(sources, None if sources.store is None else Store(sources.store))
-    _methods(_methods_of(sources, counting), counting.named)
+    reformulate_methods(_methods_of(sources, counting), counting.named)
     if sources.index is not None:
         read_header(sources.index)
     if sources.collection is not None:
@@ -193,7 +191,9 @@ def _searched(index: Path, collection: str | None, recipe: Recipe, groups: Group
     ranker = make_ranker(spec)
     known = Known() if collection is None else known_of(open_collection(collection))
     first = FirstPass(index, ranker, int(recipe.table("first_pass").get("depth", 10))) if terms else None
-    methods = {name: one for name, one in _methods(recipe, groups).items() if first is not None or not one.reads}
+    methods = {
+        name: one for name, one in reformulate_methods(recipe, groups).items() if first is not None or not one.reads
+    }
     if not methods:
         raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
     filters = [make_filter(one, groups) for one in recipe.tables("filter")]
@@ -204,18 +204,6 @@ def _searched(index: Path, collection: str | None, recipe: Recipe, groups: Group
 
 def _is_name(collection: str) -> bool:
     return collection == DEMO or collection.startswith("irds:")
-
-
-def _methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:
-    """The methods under the names that a build gives them."""
-    methods: dict[str, ReformulatorPlugin] = {}
-    seen: Counter[str] = Counter()
-    for one in recipe.tables("reformulate"):
-        made = make_reformulator({key: value for key, value in one.items() if key != "name"}, groups)
-        seen[made.method] += 1
-        number = seen[made.method]
-        methods[one.get("name", made.method if number == 1 else f"{made.method}-{number}")] = made
-    return methods
 
 
 def demo_queries() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pyarrow as pa
 from askew.app.build.pairs import finished_pairs, measures_of
 from askew.app.explore.plan import made_at
 from askew.core.errors import DataError, StoreError, UnknownName
+from askew.core.fingerprint import digest_file
 from askew.core.measure import Measure, gain_column, pair_columns
 from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
@@ -99,8 +99,7 @@ def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_file(path)
     except OSError as error:
         why = error.strerror or str(error)
         raise StoreError(f"{path.name}: a part of a finished step cannot be read ({why})") from None

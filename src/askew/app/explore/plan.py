@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askew.app.build.recipe import Recipe
-from askew.core.errors import UnknownName
+from askew.core.errors import check_name
 from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
@@ -91,8 +91,7 @@ class StepFile:
 def step_of(store: Store, name: str) -> StepFile:
     """A finished step by its name. Only names that the store itself lists are looked up."""
     known = {name_of(one): one for one in store.steps()}
-    if name not in known:
-        raise UnknownName("step", name, known)
+    check_name("step", name, known)
     try:
         made = json.loads(store.files.read(f"{name}/provenance.json"))
     except (OSError, ValueError):

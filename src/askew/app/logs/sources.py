@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.corpora.files import Meter, blocks, check_file, suffix_of
-from askew.logs.lines import whole_lines
+from askew.core.errors import ConfigError, DataError, check_name, place
+from askew.corpora.files import Meter, blocks, check_file, suffix_of, whole_lines
 from askew.logs.tables import wanted_columns
 from askew.plugins import registry
 from askew.plugins.log_formats import LogFormat, LogRows
@@ -48,7 +47,13 @@ class SourceFile:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, many at a time; one that never ends is refused."""
-        return whole_lines(self.blocks(), _LONGEST_LINE, str(self.path))
+        return whole_lines(self.blocks(), _LONGEST_LINE, self._too_long)
+
+    def _too_long(self, line: int) -> DataError:
+        return DataError(
+            f"{place(self.path, line)}: expected lines of at most {_LONGEST_LINE:,} bytes, found a longer one; is this "
+            "a log with a line for each row?"
+        )
 
 
 def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None) -> list[LogSource]:
@@ -57,8 +62,7 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
         log = [log]
     if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
         return [_table_source(_in_memory(log), columns)]
-    if name not in registry.names("log_format"):
-        raise UnknownName("format", name, registry.names("log_format"), "format=")
+    check_name("format", name, registry.names("log_format"), "format=")
     form: LogFormat = registry.build("log_format", name, {})
     files = _files(map(Path, log), form.endings)
     if not files:

@@ -1,18 +1,22 @@
-"""The tables of a log as files: Parquet for programs, CSV for people, one page for readers."""
+"""The tables of a log as files: Parquet for programs, CSV for people, one page for readers; and read back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from askew.app.logs.page import report_page
 from askew.app.logs.report import LogReport
+from askew.core.errors import DataError
+from askew.core.whole_files import written_whole
 from askew.logs.discovery import FORMULA, Decision, review_text
 from askew.publish.files import new_folder, refuse_full, write
 
+_NOT_GROUPS = ("all", "several")
 _FORMULA = "^([" + "".join(f"\\{sign}" if sign.isascii() else sign for sign in FORMULA) + "\\t\\r\\n])"
 
 
@@ -29,17 +33,36 @@ def write_tables(report: LogReport, out: Path) -> None:
         for name, table in report.tables.items():
             table.write_parquet(folder / "tables" / f"{name}.parquet")
             # Quotes keep a text together where a program cuts at another sign, and what follows would be a formula.
-            _harmless(table).write_csv(folder / "tables" / f"{name}.csv", quote_style="non_numeric")
+            harmless = table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
+            harmless.write_csv(folder / "tables" / f"{name}.csv", quote_style="non_numeric")
         write(folder, "report.json", json.dumps(report.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
         write(folder, "report.html", report_page(report))
 
 
-def _harmless(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
-
-
 def write_review(decisions: Sequence[Decision], path: Path) -> None:
     """The keyphrases for a person to decide on; written under another name first, so that no decision can be lost."""
-    temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_text(review_text(decisions), encoding="utf-8")
-    temporary.replace(path)
+    with written_whole(path) as temporary:
+        temporary.write_text(review_text(decisions), encoding="utf-8")
+
+
+def read_log_report(folder: Path) -> LogReport:
+    """The report of a result folder. It is made anew from the tables; the page that lies there is not read."""
+    try:
+        facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        tables = {path.stem: pl.read_parquet(path) for path in sorted((folder / "tables").glob("*.parquet"))}
+        return _report(facts, tables)
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        first = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise DataError(
+            f"logs {folder}: expected a folder that askew logs --out wrote, with report.json and tables/ ({first})"
+        ) from None
+
+
+def _report(facts: dict[str, Any], tables: dict[str, pl.DataFrame]) -> LogReport:
+    groups: tuple[str, ...] = ()
+    if "groups" in tables:
+        groups = tuple(name for name in tables["groups"]["group"].to_list() if name not in _NOT_GROUPS)
+    return LogReport(
+        dict(facts["settings"]), dict(facts["counts"]), dict(facts["rejected"]), dict(facts["rejected_examples"]),
+        groups, {"frequency": tables["frequency"], **tables}, list(facts["notes"]),
+    )  # fmt: skip

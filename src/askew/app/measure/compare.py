@@ -17,7 +17,7 @@ from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import RunLike, named_runs
 from askew.core import defaults
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, check_name
 from askew.core.measure import Direction, Measure
 from askew.core.ranking import Floats
 from askew.core.text_tables import html_table, text_table, with_interval
@@ -59,8 +59,7 @@ class CompareReport:
     def __getitem__(self, key: str | Measure) -> Paired:
         """The comparison by one measure: ``report["nDCG@10"].gain``."""
         text = key.text if isinstance(key, Measure) else key
-        if text not in self.results:
-            raise UnknownName("measure", text, self.results, "the report")
+        check_name("measure", text, self.results, "the report")
         return self.results[text]
 
     def to_polars(self) -> pl.DataFrame:

@@ -8,17 +8,17 @@ from typing import TypedDict
 
 from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of
 from askew.app.measure.job import MeasureJob
-from askew.app.measure.notes import note_on_liwc, note_on_own_backgrounds
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
 from askew.core import defaults
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups, GroupsLike
+from askew.core.measure import Measure
 from askew.core.ranking import ORDERS
 from askew.corpora.files import check_file
 from askew.engine.store import Store
-from askew.measures.catalogue import MeasureRequest, find_preset
+from askew.measures.catalogue import MeasureRequest, Preset, find_preset, is_shipped
 from askew.measures.common import MISSING
 from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
 from askew.plugins import registry
@@ -109,7 +109,8 @@ def measure(
     if background is None and len(named) > 1:
         job.notes += note_on_own_backgrounds(job.asked, chosen)
     job.notes += note_on_liwc(job.asked)
-    source = None if docs is None else DocumentSource(docs, job.fields, job.published, _store(store))
+    kept = Store(store) if store is not None and Path(store).is_dir() else None
+    source = None if docs is None else DocumentSource(docs, job.fields, job.published, kept)
     return job.score(source, progress)
 
 
@@ -127,5 +128,39 @@ def _check_options(options: Mapping[str, str]) -> None:
         raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
 
 
-def _store(path: str | Path | None) -> Store | None:
-    return Store(path) if path is not None and Path(path).is_dir() else None
+def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:
+    """Runs of other depths have other ideals: the same first documents can come to different values."""
+    own = [one for one in asked if one.measure.param("background") == "self"]
+    if not own:
+        return []
+    fixed = [one for one in own if _keeps_its_background(one, preset)]
+    how = f"ask for {fixed[0].family.name}(background=run) and give" if fixed else "give"
+    return [
+        f"{_texts(own)}: each run is measured against the documents it retrieved itself; "
+        f"{how} background= to measure all against the same"
+    ]
+
+
+def _keeps_its_background(one: MeasureRequest, preset: Preset | None) -> bool:
+    """Whether a background run alone would change nothing."""
+    by_preset = preset is not None and "background" in preset.defaults.get(one.family.name, {})
+    return by_preset or Measure.parse(one.text).param("background") is not None
+
+
+def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
+    """LIWC is a dictionary that does not come with askew."""
+    named = [one for one in asked if Measure.parse(one.text).name == "LIWC"]
+    notes = []
+    for lexicon in dict.fromkeys(str(one.measure.param("lexicon")) for one in named):
+        if is_shipped(lexicon):
+            texts = _texts([one for one in named if one.measure.param("lexicon") == lexicon])
+            name = lexicon.partition("@")[0]
+            notes.append(
+                f"{texts}: the open lexicon {name} stands in, it is not LIWC; "
+                "give the LIWC dictionary, a .dic file, with lexicon="
+            )
+    return notes
+
+
+def _texts(asked: Sequence[MeasureRequest]) -> str:
+    return ", ".join(one.text for one in asked)

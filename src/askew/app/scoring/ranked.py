@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, named_runs
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.groups import Groups
 from askew.core.measure import Measure
 from askew.core.ranking import Floats, Ints, Rankings
@@ -35,8 +35,7 @@ class Counting:
     groups: Groups = field(default_factory=lambda: Groups.load(_DEFAULT))
 
     def __post_init__(self) -> None:
-        if self.lean not in LEANS:
-            raise ConfigError(f"lean: expected one of {', '.join(LEANS)}, found {self.lean!r}")
+        one_of(self.lean, LEANS, "lean")
         if NO_GROUP in self.groups.names:
             raise ConfigError(f"groups: expected no group {NO_GROUP!r}: documents of no group are called that")
 

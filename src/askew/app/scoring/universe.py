@@ -108,7 +108,8 @@ class Universe:
         With ``every`` they have all lines of the run, those included that measures of lean leave out.
         """
         lines = run.all_lines if every and run.all_lines is not None else run.lines
-        queries = pl.Series([*_queries_of(run).to_list(), *unanswered], dtype=pl.String)
+        answered = run.lines["query_id"].unique(maintain_order=True).cast(pl.String)
+        queries = pl.Series([*answered.to_list(), *unanswered], dtype=pl.String)
         rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
         together = np.argsort(row, kind="stable")
@@ -120,10 +121,6 @@ class Universe:
         """The judgements by query."""
         relevance = qrels["relevance"].to_numpy().astype(np.int64)
         return JudgedQueries.of(qrels["query_id"].to_arrow().cast(pa.string()), self.ordinals(qrels), relevance)
-
-
-def _queries_of(run: Run) -> pl.Series:
-    return run.lines["query_id"].unique(maintain_order=True).cast(pl.String)
 
 
 def only_queries(run: Run, wanted: list[str]) -> Run:

@@ -16,6 +16,7 @@ from askew.app.search.retrieve import index_documents, queries_of
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
+from askew.core.whole_files import written_whole
 from askew.publish.files import refuse_no_parent
 
 Own = Mapping[str, Mapping[str, Any]]
@@ -60,8 +61,7 @@ def check_place(out: Path) -> None:
 def write_candidates(table: pl.DataFrame, out: Path) -> None:
     """Write a table whole or not at all: Parquet, JSON Lines or TAB-separated by the ending."""
     check_place(out)
-    temporary = out.with_name(f".{out.name}.writing")
-    try:
+    with written_whole(out) as temporary:
         if out.suffix == ".parquet":
             table.write_parquet(temporary)
         elif out.suffix in (".jsonl", ".ndjson"):
@@ -69,6 +69,3 @@ def write_candidates(table: pl.DataFrame, out: Path) -> None:
         else:
             # Texts are one line without TAB, so nothing needs a quote.
             table.write_csv(temporary, separator="\t", quote_style="never")
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)

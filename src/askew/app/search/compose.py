@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError, check_name
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import read_run
 from askew.plugins.kinds import RankerPlugin
@@ -27,8 +27,7 @@ def make_ranker(spec: Spec, queries: pa.Table | None = None) -> RankerPlugin:
     name = settings.pop("ranker", None)
     if not isinstance(name, str):
         raise ConfigError(f'a ranker is given by its name, as in ranker = "bm25"; found {dict(spec)!r}')
-    if name not in names("ranker"):
-        raise UnknownName("ranker", name, names("ranker"))
+    check_name("ranker", name, names("ranker"))
     if name == "replay":
         settings |= _replayed(settings, queries)
     if "first" in settings:

@@ -28,7 +28,7 @@ from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import RunLike, Universe, as_run, named_runs
 from askew.app.search.retrieve import write_run
 from askew.core import defaults
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, check_name
 from askew.core.groups import Groups
 from askew.core.ranking import Floats, Rankings, order_by_score
 from askew.corpora.queries import read_queries
@@ -60,8 +60,7 @@ class RerankSettings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownName("method", self.method, METHODS)
+        check_name("method", self.method, METHODS)
         if self.k < 1 or self.depth < 1:
             raise ConfigError(f"rerank: expected k and depth of 1 or more, found {self.k} and {self.depth}")
 

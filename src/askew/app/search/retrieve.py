@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core import defaults
-from askew.core.errors import DataError, UnknownName
+from askew.core.errors import DataError, check_name
 from askew.core.ranking import Hits
+from askew.core.whole_files import written_whole
 from askew.corpora.collection import Collection, open_collection
 from askew.corpora.memory import queries_in_memory
 from askew.corpora.queries import read_queries
@@ -49,8 +50,7 @@ def index_documents(
     progress: Callable[[int], None] | None = None,
 ) -> Mapping[str, Any]:
     """Index a collection into a new folder for a ranker; the facts of the index. ``texts`` keeps the texts in it."""
-    if ranker not in names("index"):
-        raise UnknownName("ranker with an index", ranker, names("index"))
+    check_name("ranker with an index", ranker, names("index"))
     documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
     new_folder(out)
     _remember_source(docs, out, ranker, settings or {}, fields, texts)
@@ -147,14 +147,10 @@ def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFram
 def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
     """Write a run whole or not at all: Parquet for .parquet, otherwise the six columns of TREC. How many lines."""
     refuse_no_parent(out)
-    temporary = out.with_name(f".{out.name}.writing")
-    try:
+    with written_whole(out) as temporary:
         lines = (_write_parquet if out.suffix == ".parquet" else _write_trec)(parts, temporary, tag)
         if lines == 0:
             raise DataError("search: no query has a word that the index knows; there is nothing to write")
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
     return lines
 
 

@@ -20,11 +20,12 @@ from askew.app.build.recipe import Recipe, groups_of
 from askew.app.search.classify import make_classifier
 from askew.app.train.trained import ModelTrainer, Trained
 from askew.core import defaults
-from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.core.errors import ConfigError, DataError, StoreError, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import new_column
+from askew.core.whole_files import write_whole
 from askew.plugins.methods import ClassifierPlugin
-from askew.trainers.common import Progress, write_whole
+from askew.trainers.common import Progress
 from askew.trainers.selector import ORIGINAL
 from askew.trainers.settings import by_name, from_names
 
@@ -59,8 +60,7 @@ class Trainer:
 
     def __init__(self, kind: str, /, **settings: Any) -> None:
         known = trainers()
-        if kind not in known:
-            raise UnknownName("kind of model", kind, known)
+        check_name("kind of model", kind, known)
         self.kind, self._given = kind, settings
         self._train, made, self._data = known[kind]
         self.settings: Any = from_names(made, settings, WHERE)

@@ -17,7 +17,6 @@ from askew.app.train.data_sources import known_source
 from askew.app.train.trained import Trained, finished, found_before, left_out_notes
 from askew.core.errors import DataError
 from askew.core.local import public_text
-from askew.core.porter import stem
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.statistics.intervals import mean_with_interval
@@ -164,7 +163,7 @@ def _measure(
 
     Pairs of one query are not independent, so means and intervals are over queries.
     """
-    scores = pair_scores(wanted, made.write(prompts), read, stem)
+    scores = pair_scores(wanted, made.write(prompts), read)
     losses = {"loss before": np.array(before), "loss": np.array(made.losses(prompts, wanted))}
     asked = wanted if settings.direction == "passage-query" else read
     values = {**losses, **{name: scores[name] for name in SHOWN}}

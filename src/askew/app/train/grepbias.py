@@ -13,11 +13,12 @@ import numpy as np
 from askew.app.train.data_sources import GREPBIASIR
 from askew.app.train.trained import Trained, finished, found_before
 from askew.core.errors import ConfigError
+from askew.core.whole_files import write_whole
 from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models import MINILM, identify
 from askew.models.relevance import FILE, LAYOUTS, encode_pairs
 from askew.trainers.card import WORK, Card, claim
-from askew.trainers.common import Progress, Schedule, choose_device, remembered, write_whole
+from askew.trainers.common import Progress, Schedule, choose_device, remembered
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts, finetune, save_trained
 from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, HeadSettings, fit_heads
 from askew.trainers.grepbias.pairs import KINDS, alpha_grid

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from askew.core.whole_files import write_whole
 from askew.corpora.queries import read_queries
 from askew.publish.splits import normal
-from askew.trainers.common import write_whole
 
 HELD_OUT = "held-out.jsonl"
 

@@ -81,8 +81,9 @@ def make_negatives(
     dropped: Counter[str] = Counter()
     written = write_examples(_examples(ranked, found, lean, texts, dropped), out, job.layout)
     if not written:
+        why = ", ".join(f"{count} with {reason}" for reason, count in dropped.items()) or "the run is empty"
         raise DataError(
-            f"negatives: expected a query with a text, a relevant document and negatives, found none ({_why(dropped)})"
+            f"negatives: expected a query with a text, a relevant document and negatives, found none ({why})"
         )
     used = np.isin(found.row, _whole(ranked, texts))
     docs, leaning = found.doc[used], found.leaning[used]
@@ -98,10 +99,6 @@ def _whole(ranked: AnnotatedRun, texts: dict[str, str]) -> Ints:
     answered = np.zeros(len(known), np.bool_)
     answered[ranked.judged.row[ranked.judged.relevant]] = True
     return np.flatnonzero(known & answered)
-
-
-def _why(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} with {reason}" for reason, count in counts.items()) or "the run is empty"
 
 
 def _examples(

@@ -20,14 +20,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.built_pairs import published_pairs
 from askew.app.train.trained import Trained, finished, found_before, left_out_notes
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.fingerprint import digest_file
-from askew.core.porter import stem
 from askew.core.split import part_of
 from askew.corpora.files import read_text
-from askew.corpora.parquet import parquet_frames
 from askew.corpora.queries import read_queries
 from askew.engine.store import Store
 from askew.models.rewrite import WORD_KINDS
@@ -141,10 +140,7 @@ def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) ->
 def _from_folder(source: Path, box: str) -> pl.DataFrame:
     """The pairs of a published dataset or of a store."""
     if (source / "askew.json").is_file():
-        files = sorted((source / "data").glob("*.parquet"))
-        if not files:
-            raise DataError(f"{source}: expected a published dataset with files below data/, found none")
-        table = pl.concat(parquet_frames(files, "dataset"))
+        table = published_pairs(source)
     else:
         store = Store(source)
         steps = [one for one in store.steps() if one.step == "pairs"]
@@ -270,7 +266,7 @@ def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
 
 def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
     """Every measure with its mean over queries, its interval and n."""
-    values = pair_scores(test.targets, written, test.originals, stem)
+    values = pair_scores(test.targets, written, test.originals)
     found: dict[str, dict[str, float | None]] = {
         name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
     }

@@ -32,12 +32,13 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.local import public
 from askew.core.ranking import Floats, Ints
+from askew.core.whole_files import write_whole
 from askew.models import MINILM, identify, load_model
 from askew.rankers.disk import StoredTexts, read_header
 from askew.statistics.curves import average_precision
 from askew.statistics.significance import Paired
 from askew.trainers.card import WORK, Card, CardTable, claim
-from askew.trainers.common import Schedule, write_whole
+from askew.trainers.common import Schedule
 from askew.trainers.ranker import CrossEncoder
 from askew.trainers.selector import (
     CLOSE,
@@ -275,7 +276,7 @@ def read_rule(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / RULE).read_text(encoding="utf-8"))
         return {"settings": dict(found["settings"]), LEAN_AWARE: found[LEAN_AWARE]}
-    except (ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder / RULE}: the file cannot be read ({type(error).__name__}); train it again") from None
 
 

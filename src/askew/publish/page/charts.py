@@ -27,11 +27,14 @@ from askew.publish.page.frame import (
     picture,
     stroke,
     text,
+    text_over,
     zero_lines,
 )
-from askew.publish.page.labels import place_labels
 from askew.publish.page.markup import Markup, number, tag
 
+_LABEL_SIZE = 12.0
+_LABEL_AWAY = 7.0
+Box = tuple[float, float, float, float]
 # A sorted curve is drawn with so many steps at most: more could not be seen.
 COLUMNS = 400
 _LONGEST_LABEL = 26
@@ -72,16 +75,6 @@ class Line:
     y: Floats
     series: int
     width: float = 2.0
-
-
-@dataclass(frozen=True)
-class ControlLimits:
-    """Control limits: between ``low`` and ``high`` at each x."""
-
-    name: str
-    x: Floats
-    low: Floats
-    high: Floats
 
 
 def bars(about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> Markup:
@@ -131,19 +124,17 @@ def _dot(plot: Plot, series: int, y: float, one: Interval) -> Markup:
     return tag("g", *parts, mark(series, plot.x(one.value), y))
 
 
-def sorted_gains(
-    about: About, gains: Floats, label: str, notes: Sequence[str] = (), things: str = "queries", height: float = 170
-) -> Markup:
+def sorted_gains(about: About, gains: Floats, label: str, notes: Sequence[str] = ()) -> Markup:
     """Gains from the highest to the lowest: an area above zero for what improved, one below for what worsened.
 
     Of more than 400 values 400 are drawn, evenly spaced, the first and the last among them. ``notes`` name the areas.
     """
     ranked = np.sort(gains)[::-1]
     n = len(ranked)
-    across = Axis(f"{things}, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
+    across = Axis("queries, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
     upright = axis(label, extent([ranked]), zero=True, most=5)
     head, top = legend([Key(series, note, "area") for series, note in enumerate(notes)], 2.0)
-    plot = numeric_plot(across, upright, height, top)
+    plot = numeric_plot(across, upright, 170, top)
     parts = [numeric_frame(plot, across, upright)]
     for place, part in enumerate((ranked > 0, ranked < 0)):
         path = _area(plot, ranked, part)
@@ -195,24 +186,6 @@ def scatter(
         spots, names = [*spots, *(at if group.labels else [])], [*names, *group.labels]
     shown = [shortened(name, _LONGEST_LABEL) for name in names]
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *place_labels(plot, spots, shown))
-
-
-def funnel(
-    about: About,
-    inside: Points,
-    outside: Points,
-    centre: float,
-    limits: Sequence[ControlLimits],
-    x_label: str,
-    y_label: str,
-) -> Markup:
-    """A funnel plot: points within the limits and those outside, the centre as a line, and the limits as curves."""
-    ends = extent([inside.x, outside.x, *(one.x for one in limits)])
-    across = np.array([min(ends), max(ends)] if ends else [])
-    lines = [Line(f"all together: {_value_text(centre)}", across, np.full(len(across), centre), 2)]
-    for place, one in enumerate(limits, start=3):
-        lines += [Line("", one.x, one.low, place), Line(one.name, one.x, one.high, place)]
-    return scatter(about, (inside, outside), x_label, y_label, lines)
 
 
 def steps(about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240) -> Markup:
@@ -269,3 +242,37 @@ def _upright_zero(plot: Plot) -> list[Markup]:
 def _value_text(value: float) -> str:
     text_ = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 2 else f"{value:.3g}"
     return text_.replace("-", "\N{MINUS SIGN}")
+
+
+def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:
+    """A name beside each point: right, left, above, below or further off, wherever it overlaps least."""
+    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
+    placed = []
+    for (x, y), name in zip(points, names, strict=True):
+        boxes = _places(x, y, text_width(name, _LABEL_SIZE))
+        best = min(boxes, key=lambda box: _covered(box, taken) + _outside(box, plot))
+        taken.append(best)
+        placed.append(text_over(best[0], best[3] - 3, name, _LABEL_SIZE))
+    return placed
+
+
+def _places(x: float, y: float, width: float) -> list[Box]:
+    half, high = width / 2, _LABEL_SIZE + 2
+    corners = [(x + _LABEL_AWAY, y - high / 2), (x - _LABEL_AWAY - width, y - high / 2)]
+    for off in (_LABEL_AWAY, _LABEL_AWAY + high, _LABEL_AWAY + 2 * high):
+        for left in (x - half, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
+            corners += [(left, y - off - high), (left, y + off)]
+    return [(left, top, left + width, top + high) for left, top in corners]
+
+
+def _covered(box: Box, taken: Sequence[Box]) -> float:
+    return sum(
+        max(0.0, min(box[2], one[2]) - max(box[0], one[0])) * max(0.0, min(box[3], one[3]) - max(box[1], one[1]))
+        for one in taken
+    )
+
+
+def _outside(box: Box, plot: Plot) -> float:
+    """How far it leaves the field, weighed so that covering another name is the lesser evil."""
+    over = max(0.0, plot.left - box[0]) + max(0.0, box[2] - plot.right)
+    return 100 * (over + max(0.0, plot.top - box[1]) + max(0.0, box[3] - plot.bottom))

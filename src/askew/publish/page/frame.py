@@ -146,10 +146,10 @@ def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) ->
     return tag("g", *drawn, fill_opacity=opacity, color=COLOURS[series % len(COLOURS)], **fill(series))
 
 
-def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0, width: float = WIDTH) -> Plot:
+def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0) -> Plot:
     """The field of a chart with numbers along both sides; above it is room for the label of the upright side."""
     left = max(text_width(words) for _, words in y.ticks) + _GAP + 2
-    right = width - max(_GAP, text_width(x.ticks[-1][1]) / 2 + 2)
+    right = WIDTH - max(_GAP, text_width(x.ticks[-1][1]) / 2 + 2)
     upper, lower = top + LINE * 1.6, top + LINE * 1.6 + height
     return Plot(left, upper, right, lower, Scale(x.low, x.high, left, right), Scale(y.low, y.high, lower, upper))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 from askew.core.errors import ConfigError
+from askew.core.whole_files import write_whole
 from askew.publish.files import checksum_text, read_checksums
 
 # What we wrote, with digests: by it we know our files again.
@@ -40,11 +39,11 @@ def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
     for name, data in files.items():
         _refuse_foreign(out / name, data, known.get(name))
     for name, data in files.items():
-        _write_whole(out / name, data)
+        write_whole(out / name, data)
     for name in known.keys() - files.keys():
         if _digest_of(out / name) == known[name]:
             (out / name).unlink()
-    _write_whole(out / LIST, checksum_text({name: _digest(data) for name, data in files.items()}).encode())
+    write_whole(out / LIST, checksum_text({name: _digest(data) for name, data in files.items()}).encode())
     return [out / name for name in files]
 
 
@@ -89,18 +88,3 @@ def _digest(data: bytes) -> str:
 def _digest_of(path: Path) -> str | None:
     """The digest of a plain file, None for anything else."""
     return None if path.is_symlink() or not path.is_file() else _digest(path.read_bytes())
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Whole or not at all: written under another name, then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".writing-{secrets.token_hex(4)}-{path.name}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

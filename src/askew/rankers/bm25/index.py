@@ -7,7 +7,7 @@ kept beside them, so other parameters never mean reading the texts again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ _FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")
 _ARRAYS = ("offsets.i64", "docs.i32", "tf.u8", "lengths.i32", "over.i64", *_FORWARD)
 _DTYPES = {"i64": np.int64, "i32": np.int32, "u8": np.uint8}
 _MOST_TF = 255
-Progress = Callable[[int], None]
 
 
 class Builder:
@@ -156,17 +155,12 @@ def _fill(terms: Any, counts: Any, sizes: Any, first: int, cursor: Any, docs: An
 
 
 def build_index(
-    batches: Iterable[pa.Table], folder: Path, analyzer: Analyzer | None = None, threads: int | None = None,
-    progress: Progress | None = None,
-) -> Index:  # fmt: skip
+    batches: Iterable[pa.Table], folder: Path, analyzer: Analyzer | None = None, threads: int | None = None
+) -> Index:
     """Index batches of (doc_id, text)."""
     builder = Builder(analyzer or Analyzer())
-    done = 0
     for doc_ids, (split, blank) in _in_order(builder.analyzer, batches, threads or machine.threads()):
         builder.add(doc_ids, split, blank)
-        done += len(doc_ids)
-        if progress:
-            progress(done)
     builder.write(folder)
     return Index.open(folder)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
 from askew.core.fingerprint import fingerprint
 from askew.core.shipped import DATA
 
@@ -98,16 +98,13 @@ def _read(path: Path) -> Prompt:
 def _checked(facts: dict[str, Any], where: str) -> Prompt:
     kinds = {field.name: field.type for field in fields(Prompt)}
     for key, value in facts.items():
-        if key not in kinds:
-            raise UnknownName("key", key, kinds, where)
+        check_name("key", key, kinds, where)
         wanted = int if kinds[key] == "int" else str
         if type(value) is not wanted:
             raise ConfigError(f"{where}: the key {key!r} should be of the type {wanted.__name__}, found {value!r}")
     for key in ("system", "user"):
         facts[key] = facts.get(key, "").strip()
-        for field in _FIELD.findall(facts[key]):
-            if field not in _FIELDS:
-                raise UnknownName("field", field, _FIELDS, f"the template {key!r} of {where}")
+        check_names("field", _FIELD.findall(facts[key]), _FIELDS, f"the template {key!r} of {where}")
     prompt = Prompt(**facts)
     _check_sense(prompt, where)
     return prompt

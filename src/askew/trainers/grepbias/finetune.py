@@ -19,10 +19,11 @@ import numpy as np
 
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats, Ints
+from askew.core.whole_files import write_whole
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, locate, need
 from askew.models.relevance import open_encoder, room
-from askew.trainers.common import Progress, Schedule, run, seed_all, write_whole
+from askew.trainers.common import Progress, Schedule, run, seed_all
 from askew.trainers.grepbias.pairs import Names, batch_pairs, pair_penalty, same_query_pairs
 
 METHODS = ("full", "lora")

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, one_of
 from askew.models.encode import LOADING
 from askew.models.find import cannot_load, identify, locate, need
 from askew.models.generate import SMOLLM, Generator, Sampling, load_generator
@@ -44,8 +44,7 @@ class TextSettings:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ConfigError(f"model, kind: expected one of {', '.join(KINDS)}, found {self.kind!r}")
+        one_of(self.kind, KINDS, "model, kind")
         fine = min(self.most_input, self.most_target, self.rank, self.alpha) >= 1 and self.steps >= 0
         if not fine or not 0 <= self.lora_dropout < 1:
             raise ConfigError(
@@ -205,7 +204,7 @@ def epochs_for(examples: int, steps: int, pace: Schedule) -> float:
 
 
 def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, work: Path) -> Any:
-    from transformers import PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     arguments = Seq2SeqTrainingArguments(
         **pace.arguments(work, made.device),
@@ -213,9 +212,7 @@ def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, 
         remove_unused_columns=False,
         bf16=made.device.startswith("cuda"),
     )
-    trainer = Seq2SeqTrainer(
+    return Seq2SeqTrainer(
         model=made.model, args=arguments, train_dataset=rows, data_collator=made.collator(),
         processing_class=made.tokenizer,
     )  # fmt: skip
-    trainer.remove_callback(PrinterCallback)
-    return trainer

@@ -18,11 +18,12 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from askew.core.measure import Bounds
+from askew.core.porter import stem
 from askew.core.ranking import Floats
 
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
@@ -53,13 +54,11 @@ def bounds_of(measure: str) -> Bounds:
     return (0.0, 1.0 if measure in MEASURES and measure != "bleu_sentence" else math.inf)
 
 
-def pair_scores(
-    wanted: Sequence[str], written: Sequence[str], originals: Sequence[str], stem: Callable[[str], str]
-) -> dict[str, Floats]:
+def pair_scores(wanted: Sequence[str], written: Sequence[str], originals: Sequence[str]) -> dict[str, Floats]:
     """One value for each pair and measure. ``copies`` is 1 where the query came back as it was asked."""
     rows = []
     for want, made, asked in zip(wanted, written, originals, strict=True):
-        left, right = stemmed(want, stem), stemmed(made, stem)
+        left, right = stemmed(want), stemmed(made)
         rows.append((
             f_measure((Counter(left) & Counter(right)).total(), len(left), len(right)),
             f_measure(common_length(left, right), len(left), len(right)),
@@ -86,7 +85,7 @@ def common_length(left: Sequence[str], right: Sequence[str]) -> int:
     return row[-1]
 
 
-def stemmed(text: str, stem: Callable[[str], str]) -> list[str]:
+def stemmed(text: str) -> list[str]:
     """Words of letters and digits, lower-cased; those of more than three letters stemmed."""
     return [stem(word) if len(word) > 3 else word for word in _OTHER.sub(" ", text.lower()).split()]
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
+from askew.core.whole_files import write_whole
 from askew.models.rewrite import END, START, Sizes, WordRewriter, Words, split_words
-from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all, write_whole
+from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
 Vectors = tuple[Sequence[str], npt.NDArray[np.float32]]
 # Wanted texts and written ones in, a number out; higher is better.
@@ -125,11 +126,10 @@ class _WordRows:
 
 
 def _trainer(made: WordRewriter, rows: _WordRows, pace: Schedule, work: Path, device: str) -> Any:
-    from transformers import PrinterCallback, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
     arguments = TrainingArguments(**pace.arguments(work, device), remove_unused_columns=False)
     trainer = Trainer(model=made.network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    trainer.remove_callback(PrinterCallback)
     # The network's loss is a mean over a batch already.
     trainer.model_accepts_loss_kwargs = False
     return trainer

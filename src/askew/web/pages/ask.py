@@ -8,7 +8,7 @@ from askew.app.explore.answers import EFFECTIVENESS, LEAN, Alternatives, Answer,
 from askew.app.explore.explorer import TOP
 from askew.app.explore.warrant import Warrant
 from askew.publish.page import numerals as n
-from askew.web.markup import Markup, address, element, join, shown, tag
+from askew.web.markup import Markup, address, element, join, tag
 from askew.web.pages import parts as p
 from askew.web.pages.reformulations import compared, reformulations
 from askew.web.pages.shell import Page
@@ -155,15 +155,7 @@ def _results(answer: Answer) -> Markup:
 
 
 def _result(one: ShownResult, answer: Answer, most: int) -> Markup:
-    judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
-    head = tag(
-        "p",
-        tag("span", str(one.rank), class_="rank"),
-        tag("code", shown(one.doc_id)),
-        *judged,
-        tag("span", p.counted(one.mentions, answer.setting), class_="counts"),
-        class_="result-head",
-    )
+    head = p.result_head(one, tag("span", p.counted(one.mentions, answer.setting), class_="counts"))
     text = [p.marked(one.text, one.marks, answer.setting), " …" if one.cut else ""]
     return element(
         "li", head, p.lean_bar(one.mentions, answer.setting, most), tag("p", *text, class_="text"), id=f"r{one.rank}"

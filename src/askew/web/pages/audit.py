@@ -12,7 +12,7 @@ from askew.core.outcome import signs
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Line, sorted_gains, steps
 from askew.publish.page.frame import About
-from askew.web.markup import Markup, address, element, shown, tag
+from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
@@ -143,11 +143,7 @@ def _measures(found: Audit, chosen: AuditForm, measure: str) -> Markup:
         for one in found.measures
     ]
     title = tag("h2", f"Query by query: {measure}", id="by-query")
-    return tag("section", title, tag("p", *_spaced(links), class_="sorting"), aria_labelledby="by-query")
-
-
-def _spaced(links: Sequence[Markup]) -> list[object]:
-    return [part for link in links for part in (link, " ")]
+    return tag("section", title, tag("p", join(links, " "), class_="sorting"), aria_labelledby="by-query")
 
 
 def _figures(found: Audit, measure: str) -> list[Markup]:

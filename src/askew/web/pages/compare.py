@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from askew.app.explore.answers import Answer, Comparison, Move, ShownResult
 from askew.app.explore.explorer import AGREEMENT_SAYS, TOP
 from askew.publish.page import numerals as n
-from askew.web.markup import Markup, address, element, shown, tag
+from askew.web.markup import Markup, address, element, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
@@ -113,15 +113,7 @@ def _side(answer: Answer, title: str, moves: Mapping[str, Move], most: int, dept
 
 
 def _row(one: ShownResult, answer: Answer, move: Move, most: int, depth: int, is_new: bool) -> Markup:
-    judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
-    head = tag(
-        "p",
-        tag("span", str(one.rank), class_="rank"),
-        tag("code", shown(one.doc_id)),
-        *judged,
-        tag("span", moved(move, len(answer.results), depth, is_new), class_="move"),
-        class_="result-head",
-    )
+    head = p.result_head(one, tag("span", moved(move, len(answer.results), depth, is_new), class_="move"))
     text = tag("p", p.marked(one.text, one.marks, answer.setting), class_="text clamp")
     return tag("div", head, p.lean_bar(one.mentions, answer.setting, most), text)
 

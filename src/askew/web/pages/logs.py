@@ -5,18 +5,7 @@ from __future__ import annotations
 from askew.app.logs.page import report_page
 from askew.app.logs.report import LogReport
 from askew.web.markup import Markup, tag
-from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
-
-
-def empty_page(note: str) -> Page:
-    """Where no folder was given."""
-    words = p.notice(
-        tag("p", "No result of a log is open."),
-        tag("p", "Make one and open it: ", tag("code", "askew logs --demo --out LOGS"), ", then ",
-            tag("code", "askew serve --logs LOGS"), "."), role="status",
-    )  # fmt: skip
-    return Page("Logs", (tag("h1", "Logs"), words), "/logs", note)
 
 
 def logs_page(report: LogReport, note: str) -> Page:

@@ -23,13 +23,6 @@ def given_of(asked: PairFilter) -> dict[str, Any]:
     return asked.model_dump(exclude_defaults=True)
 
 
-def empty_page(reason: str, note: str) -> Page:
-    """Where there are no pairs."""
-    how = tag("p", "Build some: ", tag("code", "askew run demo --store STORE"), ", then ",
-              tag("code", "askew serve STORE"), ".")  # fmt: skip
-    return Page("Dataset", (tag("h1", "Dataset"), p.notice(tag("p", reason), how, role="status")), "/pairs", note)
-
-
 def pairs_page(
     table: ShownPairs, found: PairPage, asked: PairFilter, known: Sequence[Manifest], can_open: bool, note: str
 ) -> Page:
@@ -67,17 +60,14 @@ def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     return tag("div", facts, tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
 
 
-def _options(counts: Mapping[str, int], every: str) -> list[p.Option]:
-    return [("", every), *((value, f"{value} ({count:,})") for value, count in counts.items())]
-
-
 def _filters(table: ShownPairs, asked: PairFilter) -> Markup:
     counts = table.counts
     controls = [p.text_input("text", "Words", asked.text, "wide")]
     for name, label in (("subset", "Subset"), ("outcome", "Outcome"), ("group", "Group"), ("label", "Label"),
                         ("method", "Method")):  # fmt: skip
         if counts.get(name):
-            controls.append(p.choice(name, label, _options(counts[name], "all"), getattr(asked, name)))
+            options = [("", "all"), *((value, f"{value} ({count:,})") for value, count in counts[name].items())]
+            controls.append(p.choice(name, label, options, getattr(asked, name)))
     controls += [
         p.choice("measure", "Measure", [(one, one) for one in table.measures], asked.measure or table.measures[0]),
         p.text_input("least", "Gain at least", "" if asked.least is None else f"{asked.least:g}", "short",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from askew.app.explore.answers import Setting
+from askew.app.explore.answers import Setting, ShownResult
 from askew.app.explore.counting import listed
 from askew.core.measure import Direction
 from askew.core.outcome import Verdict, verdict
@@ -39,13 +39,18 @@ def marked(text: str, marks: Sequence[Mark], setting: Setting) -> Markup:
     """A text from elsewhere with the words of groups marked; its direction of writing turns nothing around it."""
     parts, at = [], 0
     for mark in marks:
-        parts += [text[at : mark.start], _mark(text[mark.start : mark.end], mark.groups, setting)]
+        word = text[mark.start : mark.end]
+        drawn = element("mark", word, class_=class_of(mark.groups, setting), title=listed(mark.groups))
+        parts += [text[at : mark.start], drawn]
         at = mark.end
     return tag("bdi", *parts, text[at:], dir="auto")
 
 
-def _mark(word: str, groups: Sequence[str], setting: Setting) -> Markup:
-    return element("mark", word, class_=class_of(groups, setting), title=listed(groups))
+def result_head(one: ShownResult, said: Markup) -> Markup:
+    """The line above a result: its rank, its document, its relevance where it is judged, and what else is said."""
+    judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
+    rank = tag("span", str(one.rank), class_="rank")
+    return tag("p", rank, tag("code", shown(one.doc_id)), *judged, said, class_="result-head")
 
 
 def counted(mentions: Mapping[str, int], setting: Setting) -> str:

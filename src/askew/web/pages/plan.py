@@ -19,16 +19,6 @@ _WIDTH = 480
 _LONGEST = 34
 
 
-def empty_page(note: str) -> Page:
-    """Where nothing was built."""
-    words = p.notice(
-        tag("p", "This store has no finished steps."),
-        tag("p", "Build some: ", tag("code", "askew run demo --store STORE"), ", then ",
-            tag("code", "askew serve STORE"), "."), role="status",
-    )  # fmt: skip
-    return Page("Plan", (tag("h1", "Plan"), words), "/plan", note)
-
-
 def plan_page(nodes: Sequence[StepNode], unfinished: Mapping[str, Mapping[str, int]], note: str) -> Page:
     """All steps of a store."""
     lead = "Every step of the store: what it read, what it wrote, and what it dropped, by reason."

@@ -10,6 +10,7 @@ from pathlib import Path
 from askew.publish.card import NOT_BIAS
 from askew.publish.page.style import CSS
 from askew.web.markup import Markup, element, shown, tag
+from askew.web.pages.parts import notice
 
 STATIC = Path(__file__).parent.parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -24,6 +25,16 @@ class Page:
     body: tuple[object, ...]
     part: str = ""
     note: str = ""
+
+
+def empty_page(
+    title: str, part: str, reason: str, note: str,
+    how: tuple[str, str, str] = ("Build some: ", "askew run demo --store STORE", "askew serve STORE"),
+) -> Page:  # fmt: skip
+    """Where there is nothing to show yet: why, and the two commands that change it."""
+    words, make, serve = how
+    said = tag("p", words, tag("code", make), ", then ", tag("code", serve), ".")
+    return Page(title, (tag("h1", title), notice(tag("p", reason), said, role="status")), part, note)
 
 
 @cache

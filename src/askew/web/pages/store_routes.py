@@ -14,10 +14,10 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
 from askew.app.explore.audit import MISSING_TEXT, Audit, audit
-from askew.app.explore.logs import read_log_report
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import as_parquet, as_tsv, datasets
 from askew.app.explore.plan import plan_of, step_of
+from askew.app.logs.writing import read_log_report
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run, read_run
@@ -26,13 +26,14 @@ from askew.web.api import Here, wanted_of
 from askew.web.pages import audit as runs_page
 from askew.web.pages import logs, pairs, plan, reference
 from askew.web.pages.routes import html, kept_html, note_of
-from askew.web.pages.shell import Page
+from askew.web.pages.shell import Page, empty_page
 from askew.web.problems import Problem
 from askew.web.site import Site
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
 MOST_RUNS = 4
+_LOG_COMMANDS = ("Make one and open it: ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
 Filter = Annotated[s.PairFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
 
@@ -48,7 +49,7 @@ def _pairs(site: Site, opened: Opening, asked: s.PairFilter) -> Page:
     note = note_of(opened)
     known = datasets(site.store_of(opened))
     if not known:
-        return pairs.empty_page("There are no pairs in this store.", note)
+        return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
     table = site.pairs(opened, asked.dataset)
     found = table.page(wanted_of(asked), asked.page, asked.size)
     return pairs.pairs_page(table, found, asked, known, opened.explorer is not None, note)
@@ -179,7 +180,9 @@ async def plan_page(site: Here) -> Response:
 def _plan(site: Site, opened: Opening) -> Page:
     store, note = site.store_of(opened), note_of(opened)
     nodes = plan_of(store)
-    return plan.plan_page(nodes, store.unfinished(), note) if nodes else plan.empty_page(note)
+    if not nodes:
+        return empty_page("Plan", "/plan", "This store has no finished steps.", note)
+    return plan.plan_page(nodes, store.unfinished(), note)
 
 
 @router.get("/plan/{name}")
@@ -203,7 +206,7 @@ async def logs_page(site: Here) -> Response:
     opened = await site.opened()
     note, folder = note_of(opened), opened.logs
     if folder is None:
-        return html(logs.empty_page(note))
+        return html(empty_page("Logs", "/logs", "No result of a log is open.", note, _LOG_COMMANDS))
     return html(await site.work.run(lambda: logs.logs_page(read_log_report(folder), note)))
 
 
