@@ -48,9 +48,9 @@ _HOLDS_ADDRESS = (
 
 app = typer.Typer(
     name="askew",
-    help="Ask, see how far the answers lean, ask again.\n\n"
-    "Measure how search results lean toward a group, find ways to ask that lean less and retrieve as well, "
-    "publish them, train models on them, and read from logs how people ask.",
+    help="Measure demographic bias (lean) in search results, and reduce it.\n\n"
+    "Find query reformulations that lean less and retrieve as well, publish them as datasets, train and compare "
+    "mitigation methods, and analyze how people add groups to queries in logs.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -59,29 +59,29 @@ app = typer.Typer(
 )
 # In the order of the work; what each is for in one line of a terminal.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("demo", demo.command, "A whole build on the embedded collection: begin here."),
-    ("measure", measure.command, "How far runs lean, and how well they retrieve."),
-    ("compare", compare.command, "Two runs query by query: is the difference real?"),
+    ("demo", demo.command, "Run a whole build on the embedded collection; start here."),
+    ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
+    ("compare", compare.command, "Compare two runs query by query, with tests."),
     ("check", check.command, "Check a collection: queries, coverage, misleading words."),
     ("annotate", annotate.command, "Count once which groups documents name, for many runs."),
     ("index", retrieve.index_command, "Index documents for a ranker."),
     ("search", retrieve.search_command, "Search every query and write a run."),
     ("reformulate", reformulate.reformulate_command, "Reformulate each query, by one method or many."),
-    ("classify", reformulate.classify_command, "Which group each query asks about, or none."),
+    ("classify", reformulate.classify_command, "Classify queries: which group each asks about, or none."),
     ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold on your labels."),
-    ("plan", build.plan_command, "The steps of a recipe, and what is done already."),
+    ("plan", build.plan_command, "Show the steps of a recipe, and which are finished."),
     ("run", build.run_command, "Run a recipe: from queries to chosen pairs."),
-    ("report", build.report_command, "The tables and figures of a build as one HTML page."),
+    ("report", build.report_command, "Write tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
     ("verify", build.verify_command, "Check a dataset, a store or an index; repair it."),
     ("bench", bench.bench_command, "Compare mitigation methods: rank, rerank, reformulate."),
     ("negatives", train_ranker.negatives_command, "Sample training negatives, some that lean most."),
-    ("rerank", train_ranker.rerank_command, "Put the documents of a run in another order."),
-    ("logs", logs.command, "How people add a group to their queries, from a log."),
-    ("serve", serve.serve_command, "The explorer in the browser, and a REST service."),
+    ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),
+    ("logs", logs.command, "Analyze how people add a group to queries in a log."),
+    ("serve", serve.serve_command, "Serve the explorer in the browser, and a REST service."),
     ("mcp", serve.mcp_command, "Search, reformulate and measure for a language model."),
-    ("list", look.list_command, "What there is of a kind: measures, rankers, lexicons, ..."),
-    ("show", look.show_command, "One measure, lexicon, preset or plugin in full."),
+    ("list", look.list_command, "List measures, rankers, lexicons and other plugins."),
+    ("show", look.show_command, "Show one measure, lexicon, preset or plugin in full."),
 )
 _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("ranker", train_ranker.ranker_command, "A cross-encoder that ranks leaning documents lower."),
@@ -106,7 +106,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: bool = typer.Option(
-        False, "--version", help="Show the version and leave.", is_eager=True, callback=_version
+        False, "--version", help="Show the version and exit.", is_eager=True, callback=_version
     ),
 ) -> None:
     pass
