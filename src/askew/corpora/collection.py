@@ -89,7 +89,7 @@ class Collection:
         return [note for role in roles if self.note_on and (note := self.note_on(role))]
 
     def documents(self, fields: Sequence[str] = (), meter: Meter | None = None) -> Iterator[pa.Table]:
-        """Batches of (doc_id, text), from the start each time. ``meter`` is told how far the files are read."""
+        """Batches of (doc_id, text), from the start each time. ``meter`` counts the bytes that were read."""
         return self.read(_as_fields(fields) or self.fields, meter or Meter())
 
     @property

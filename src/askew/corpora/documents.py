@@ -58,7 +58,7 @@ def read_documents(
     """Batches of (doc_id, text). ``fields`` names the parts that make up the text, joined by a blank.
 
     ``published`` follows the published scripts: a TSV line that is not exactly two columns is a document all the same,
-    whose text is null. ``meter`` is told how far the files are read.
+    whose text is null. ``meter`` counts the bytes that were read.
     """
     files, titled = documents_at(path)
     yield from read_document_files(files, path, fields, published, meter, titled)

@@ -73,6 +73,6 @@ class BenchScorer(Evaluate):
         ids, queries = self._query_ids, None
         if query is not None:
             queries = self._query_ids.take(pa.array(query))
-            # Lists of the same query are told apart by their number.
+            # Lists of the same query are distinguished by their number.
             ids = pa.array([f"{name}:{row}" for row, name in enumerate(queries.to_pylist())], pa.string())
         return self.scorer.score(ScoredLists.of(hits, ids, queries), only)

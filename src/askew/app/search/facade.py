@@ -126,7 +126,8 @@ class Filter:
     def check(self, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
         """For each pair of an original query and a reformulation why it is rejected, or None where it is kept."""
         originals = [original for original, _ in pairs]
-        rows = [originals.index(original) for original in originals]
+        first: dict[str, int] = {}
+        rows = [first.setdefault(original, place) for place, original in enumerate(originals)]
         return self._filter.check(originals, [text for _, text in pairs], rows)
 
     def keep(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
