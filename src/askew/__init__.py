@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from askew.corpora.runs import Run
     from askew.measures.names import (
         AP,
+        AWRF,
         ERR,
+        EXP,
+        NDKL,
         RBP,
         RR,
         ARaB,
@@ -53,7 +56,9 @@ if TYPE_CHECKING:
         R,
         RaB,
         Rprec,
+        Skew,
         Success,
+        TExFAIR,
         nDCG,
     )
 
@@ -68,8 +73,8 @@ _PLACES = {
     "askew.corpora.collection": ("Collection",),
     "askew.corpora.runs": ("Run",),
     "askew.measures.names": (
-        "AP", "ARaB", "Bpref", "ERR", "FaiRR", "Judged", "LexiconShare", "NFaiRR", "P", "R", "RBP", "RR", "RaB",
-        "Rprec", "Success", "nDCG",
+        "AP", "ARaB", "AWRF", "Bpref", "ERR", "EXP", "FaiRR", "Judged", "LexiconShare", "NDKL", "NFaiRR", "P", "R",
+        "RBP", "RR", "RaB", "Rprec", "Skew", "Success", "TExFAIR", "nDCG",
     ),
     "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench"),
     "askew.app.build.facade": ("Pairs", "build"),
@@ -88,7 +93,10 @@ _PUBLIC = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
     "AP",
+    "AWRF",
     "ERR",
+    "EXP",
+    "NDKL",
     "RBP",
     "RR",
     "ARaB",
@@ -125,9 +133,11 @@ __all__ = [
     "Rprec",
     "Run",
     "Selector",
+    "Skew",
     "StageError",
     "StoreError",
     "Success",
+    "TExFAIR",
     "Trained",
     "Trainer",
     "UnknownName",

@@ -47,7 +47,7 @@ QRELS = {"q1": {"d9": 1, "gone": 2}, "q2": {"é": 1, "z": 2, "Z": 0}, "q3": {"0"
 KINDS = {"RaB": ("tc", "tf", "bool"), "ARaB": ("tc", "tf", "bool"), "NFaiRR": ("background=self",)}
 LEAN = [
     f"{name}({kind})@5" if kind else f"{name}@5"
-    for name in ("RaB", "ARaB", "FaiRR", "NFaiRR", "LexiconShare")
+    for name in ("RaB", "ARaB", "FaiRR", "NFaiRR", "LexiconShare", "AWRF", "EXP", "TExFAIR", "Skew", "NDKL")
     for kind in KINDS.get(name, ("",))
 ]
 MEASURES = [

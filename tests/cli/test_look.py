@@ -117,17 +117,35 @@ def test_a_measure_shows_its_parameters_its_direction_and_its_signature(askew):
         ("RR@10", "0 to 1"), ("nDCG@10", "0 to 1"), ("NumRet", "0 to none"), ("RaB", "none to none"),
         ("ARaB(bool)@10", "-1 to 1"), ("ARaB(bool,sign=abs)@10", "0 to 1"), ("ARaB(tf,groups=male)@10", "0 to none"),
         ("NFaiRR@10", "0 to 1"), ("NFaiRR(background=run)@10", "0 to none"), ("FaiRR@2", "0 to 1.631"),
-        ("LIWC@10", "0 to none"),
+        ("LIWC@10", "0 to none"), ("AWRF(distance=tv)@10", "0.5 to 1"), ("EXP@10", "0 to 1"), ("TExFAIR@10", "0 to 1"),
+        ("EXP(difference,attention=geometric,p=0.3)@10", "0 to 0.3"), ("NDKL@10", "0 to 0.6931"),
+        ("Skew@10", "0 to 0.6931"), ("Skew(min)@10", "-6.908 to 0"), ("Skew(male)@10", "-6.908 to 0.6931"),
     ],
 )  # fmt: skip
 def test_a_measure_states_its_bounds(askew, name, bounds):
     assert askew(["show", "measure", name, "--json"]).json["bounds"] == bounds
 
 
-@pytest.mark.parametrize(("name", "better"), [("RR@10", "up"), ("NFaiRR", "up"), ("LIWC", "down"), ("RaB", "zero")])
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("RR@10", "up"),
+        ("NFaiRR", "up"),
+        ("LIWC", "down"),
+        ("RaB", "zero"),
+        ("AWRF", "up"),
+        ("EXP", "up"),
+        ("EXP(difference)", "down"),
+        ("TExFAIR", "up"),
+        ("Skew", "down"),
+        ("Skew(min)", "up"),
+        ("Skew(male)", "zero"),
+        ("NDKL", "down"),
+    ],
+)
 def test_a_measure_says_which_way_is_better(askew, name, better):
-    assert askew(f"show measure {name} --json").json["better"] == better
-    assert f"better: {better}\n" in askew(f"show measure {name}").out
+    assert askew(["show", "measure", name, "--json"]).json["better"] == better
+    assert f"better: {better}\n" in askew(["show", "measure", name]).out
 
 
 def test_a_shown_signature_is_itself_a_measure_with_the_same_signature(askew):

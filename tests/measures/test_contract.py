@@ -1,5 +1,6 @@
 """Every measure that is plugged in keeps the contract offered to plugin authors."""
 
+import numpy as np
 import pytest
 
 from askew.core.measure import Measure
@@ -12,6 +13,20 @@ from askew.testing.contracts import check_measure_family
 @pytest.mark.parametrize("name", registry.names("measure"))
 def test_the_family_keeps_the_contract(name):
     check_measure_family(registry.load("measure", name))
+
+
+@pytest.mark.parametrize(("value", "kept"), [(np.nan, True), (np.inf, False), (-np.inf, False)])
+def test_a_query_may_be_undefined_but_no_value_is_infinite(monkeypatch, value, kept):
+    def score(measure, inputs):
+        return np.array([value if query == "q2" else 0.5 for query in inputs.ranked("score").query_ids.to_pylist()])
+
+    family = registry.load("measure", "RaB")
+    monkeypatch.setattr(family, "score", score)
+    if kept:
+        check_measure_family(family)
+    else:
+        with pytest.raises(AssertionError, match="finite"):
+            check_measure_family(family)
 
 
 @pytest.mark.parametrize("name", family_names(available=True))

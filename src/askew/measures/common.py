@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ READING = Parameter(
 
 # More decimals than a 64-bit number has would only add noise.
 MOST_DIGITS = 15
+TARGETS = Parameter("equal", "the share each group should have, such as 'female:0.5,male:0.5'")
 DIGITS = Parameter(None, "round the value of each query to so many decimals", number="whole", least=0, most=MOST_DIGITS)
 
 
@@ -145,3 +148,37 @@ def lean_of(measure: Measure, per_group: Floats, groups: tuple[str, ...]) -> Flo
     """One number per document from one number per document and group."""
     first, second = pick_groups(measure, groups)
     return per_group[:, first] if second is None else per_group[:, first] - per_group[:, second]
+
+
+def target_shares(measure: Measure, groups: tuple[str, ...]) -> Floats:
+    """The share that each group should have."""
+    asked = text(measure, "targets")
+    if asked == "equal":
+        return np.full(len(groups), 1.0 / len(groups))
+    try:
+        shares = {name.strip(): float(share) for name, _, share in (part.partition(":") for part in asked.split(","))}
+    except ValueError:
+        raise ConfigError(
+            f"measure {measure.name}: targets are written 'female:0.5,male:0.5', found {asked!r}"
+        ) from None
+    even = all(0 <= share <= 1 for share in shares.values()) and abs(sum(shares.values()) - 1.0) <= 1e-9
+    if set(shares) != set(groups) or not even:
+        raise ConfigError(
+            f"measure {measure.name}: targets must name {', '.join(groups)} with shares that sum to 1, found {asked!r}"
+        )
+    return np.array([shares[group] for group in groups])
+
+
+def chosen_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups that a measure of several groups at once takes, of those of its lexicon."""
+    asked = text(measure, "groups")
+    chosen = groups if asked == "all" else tuple(asked.split("+"))
+    check_names("group", chosen, groups, f"measure {measure.name}")
+    if len(chosen) < 2 or len(set(chosen)) < len(chosen):
+        raise ConfigError(f"measure {measure.name}: it is about two groups or more, each named once; found {asked!r}")
+    return chosen
+
+
+def discount(rank: int) -> float:
+    """How much a rank counts."""
+    return 1.0 / math.log2(rank + 1)

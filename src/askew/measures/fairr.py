@@ -17,16 +17,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError, check_names
+from askew.core.errors import ConfigError, DataError
 from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.common import (
     MOST_DIGITS,
+    TARGETS,
+    chosen_groups,
+    discount,
     known_to,
     lean_parameters,
     mentions_for,
     number,
     rounded,
+    target_shares,
     text,
     with_texts,
 )
@@ -36,7 +40,7 @@ _FEW_COLUMNS = 24
 _NEUTRALITY = {
     "threshold": Parameter(1, "a document with at most so many mentions is fully neutral", number="any", least=0),
     "groups": Parameter("all", "the groups that share a document, joined by '+'"),
-    "targets": Parameter("equal", "the share each group should have, such as 'female:0.5,male:0.5'"),
+    "targets": TARGETS,
     "neutrality_digits": Parameter(
         None,
         "round neutralities, as the published script does by writing six decimals",
@@ -63,35 +67,6 @@ def neutrality(counts: npt.NDArray[np.int32], targets: Floats, threshold: float 
         distance += np.abs(counts[:, group] / some - target)
     worst = 2.0 * (1.0 - float(targets.min()))
     return np.where(total <= threshold, 1.0, 1.0 - distance / worst)
-
-
-def _targets(measure: Measure, groups: tuple[str, ...]) -> Floats:
-    asked = text(measure, "targets")
-    if asked == "equal":
-        return np.full(len(groups), 1.0 / len(groups))
-    try:
-        shares = {name.strip(): float(share) for name, _, share in (part.partition(":") for part in asked.split(","))}
-    except ValueError:
-        raise ConfigError(
-            f"measure {measure.name}: targets are written 'female:0.5,male:0.5', found {asked!r}"
-        ) from None
-    even = all(0 <= share <= 1 for share in shares.values()) and abs(sum(shares.values()) - 1.0) <= 1e-9
-    if set(shares) != set(groups) or not even:
-        raise ConfigError(
-            f"measure {measure.name}: targets must name {', '.join(groups)} with shares that sum to 1, found {asked!r}"
-        )
-    return np.array([shares[group] for group in groups])
-
-
-def _chosen(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
-    asked = text(measure, "groups")
-    chosen = groups if asked == "all" else tuple(asked.split("+"))
-    check_names("group", chosen, groups, f"measure {measure.name}")
-    if len(chosen) < 2 or len(set(chosen)) < len(chosen):
-        raise ConfigError(
-            f"measure {measure.name}: neutrality is between two groups or more, each named once; found {asked!r}"
-        )
-    return chosen
 
 
 def as_written(values: Floats, digits: int) -> Floats:
@@ -124,7 +99,7 @@ class _FaiRR:
     def check(self, measure: Measure) -> None:
         """The groups and their targets must fit, whatever the documents say."""
         groups = tuple(text(measure, "groups").split("+"))
-        _targets(measure, _chosen(measure, groups))
+        target_shares(measure, chosen_groups(measure, groups))
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query left without any known document."""
@@ -203,9 +178,9 @@ class _NFaiRR(_FaiRR):
 
 def _neutralities(measure: Measure, inputs: Inputs) -> tuple[npt.NDArray[np.bool_], Floats]:
     mentions = mentions_for(measure, inputs)
-    groups = _chosen(measure, mentions.groups)
+    groups = chosen_groups(measure, mentions.groups)
     counts = mentions.counts[:, [mentions.groups.index(group) for group in groups]]
-    neutral = neutrality(counts, _targets(measure, groups), number(measure, "threshold"))
+    neutral = neutrality(counts, target_shares(measure, groups), number(measure, "threshold"))
     if measure.param("neutrality_digits") is not None:
         neutral = as_written(neutral, int(number(measure, "neutrality_digits")))
     return known_to(measure, mentions), np.append(neutral, 0.0)  # the padding, ordinal -1
@@ -223,11 +198,6 @@ def _reached(
     # No document is not the same as documents of no neutrality.
     values[rankings.lengths == 0] = np.nan
     return values
-
-
-def discount(rank: int) -> float:
-    """How much a rank counts."""
-    return 1.0 / math.log2(rank + 1)
 
 
 def _best(rankings: Rankings, neutral: Floats, k: int | None) -> Floats:

@@ -45,14 +45,17 @@ TOY_QRELS = [("q1", "d2", 1), ("q2", "d6", 2), ("q2", "d1", 1), ("q3", "d1", 1)]
 
 
 def check_measure_family(family: MeasureFamily) -> None:
-    """A family scores the toy collection, whole and finite, and its text survives being read back."""
+    """A family scores the toy collection, whole and finite, and its text survives being read back.
+
+    A query for which it is not defined has NaN, which is reported; any other value must be finite.
+    """
     assert isinstance(family, MeasureFamily), "the family lacks an attribute: see askew.plugins.kinds.MeasureFamily"
     (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
     assert asked.direction in Direction
     assert str(Measure.parse(asked.signature)) == asked.signature, "the signature must survive being read back"
     first = _scores(family.name, TOY_RUN)
     assert set(first) == set(TOY_RUN), "every query of the run must have a value or a reason"
-    assert all(math.isfinite(value) for value in first.values()), "a value must be a finite number"
+    assert all(value is None or math.isfinite(value) for value in first.values()), "a value must be a finite number"
     shuffled = {query: dict(_shuffled(docs)) for query, docs in _shuffled(TOY_RUN)}
     assert _scores(family.name, shuffled) == first, "the order of the lines must not matter"
 
@@ -225,8 +228,10 @@ def _shuffled(items: dict[str, Any]) -> list[tuple[str, Any]]:
     return pairs
 
 
-def _scores(name: str, run: dict[str, dict[str, float]]) -> dict[str, float]:
+def _scores(name: str, run: dict[str, dict[str, float]]) -> dict[str, float | None]:
+    """The value of each query; None, which equals itself, where the family gives NaN."""
     qrels = pl.DataFrame(TOY_QRELS, schema=["query_id", "doc_id", "relevance"], orient="row")
     report = measure({"toy": run}, TOY_DOCS, qrels=qrels, measures=[f"{name}@3"])
     (scores,) = report.runs
-    return dict(zip(scores.query_ids, scores.values[f"{name}@3"].tolist(), strict=True))
+    values = [None if math.isnan(value) else value for value in scores.values[f"{name}@3"].tolist()]
+    return dict(zip(scores.query_ids, values, strict=True))

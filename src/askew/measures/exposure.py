@@ -1,0 +1,195 @@
+"""AWRF, EXP and TExFAIR: how much attention the groups get, by the ranks of the documents that belong to them.
+
+With m_g(d) how far a document belongs to a group (see ``askew.measures.membership``) and w(r) the attention of rank r:
+
+    exposure_g = sum over ranks r <= t of m_g(d_r) w(r)          share_g = exposure_g / sum of all exposures
+
+    AWRF = 1 - distance(shares, targets)
+    EXP  = smallest / largest of exposure_g / sum of m_g(d_r), or the largest minus the smallest
+    TExFAIR = 1 - B F, m_g(d) = mentions of g / tokens of d, w(r) = 1 / log2(r + 1)
+              B = sum_g |share_g - target_g| / D, D = 2 (1 - the smallest target)
+              F = attention of the documents that name a group / attention of all
+
+AWRF: Sapiezynski et al. 2019; with Jensen-Shannon divergence: Overview of the TREC 2021 and 2022 Fair Ranking Tracks.
+EXP: Singh and Joachims 2018; ratio and difference as in FairRankTune (Cachel and Rundensteiner 2023). TExFAIR:
+Abolghasemi et al. 2024; the authors' code is not public, and D (1 for two groups with equal targets) and the form of F
+follow their description of the measure, not a reference implementation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from askew.core.measure import Bounds, Direction, Measure
+from askew.core.ranking import Floats, Rankings
+from askew.measures.common import TARGETS, chosen_groups, discount, lean_parameters, number, text
+from askew.measures.membership import (
+    GROUPS,
+    MEMBER,
+    NO_GROUP,
+    GroupShares,
+    divided,
+    member_parameters,
+    relative_entropy,
+    shares_of,
+)
+from askew.plugins.kinds import DocMentions, Parameter
+
+ATTENTION = ("log", "trec", "geometric", "uniform")
+_P = Parameter(
+    0.5, "attention=geometric: the share of the attention that each document takes", number="any", least=1e-6, most=1.0
+)
+
+
+def attention(measure: Measure, rank: int) -> float:
+    """How much attention a rank gets.
+
+    ``geometric`` is the attention of rank-biased precision with a persistence of 1 - p.
+    """
+    model = text(measure, "attention")
+    if model == "geometric":
+        p = number(measure, "p")
+        return math.pow(1.0 - p, rank - 1) * p
+    if model == "trec":
+        return 1.0 / math.log2(max(rank, 2))
+    return discount(rank) if model == "log" else 1.0
+
+
+def jensen_shannon(shares: Floats, targets: Floats) -> Floats:
+    """The Jensen-Shannon divergence of each row from the targets, in bits: from 0 to 1."""
+    middle = (shares + targets) / 2
+    return (relative_entropy(shares, middle) + relative_entropy(np.broadcast_to(targets, shares.shape), middle)) / 2
+
+
+def distance(measure: Measure, shares: Floats, targets: Floats) -> Floats:
+    """How far each row is from the targets."""
+    kind = text(measure, "distance")
+    if kind == "tv":
+        return np.asarray(np.abs(shares - targets).sum(axis=1)) / 2
+    return jensen_shannon(shares, targets) * (math.log(2) if kind == "js-nats" else 1.0)
+
+
+class _Exposed(GroupShares):
+    """A measure with a model of attention."""
+
+    def unread(self, measure: Measure) -> frozenset[str]:
+        """Only the geometric model has a parameter."""
+        return frozenset(() if text(measure, "attention") == "geometric" else ("p",))
+
+
+class _AWRF(_Exposed):
+    """AWRF: the attention that each group gets, against targets."""
+
+    name = "AWRF"
+    about = "attention-weighted rank fairness: group exposure against a target"
+    positional = ("attention",)
+    parameters = {
+        "attention": Parameter(
+            "log",
+            "attention of rank r: 1/log2(r + 1) (log), 1/log2(max(r, 2)) (trec), p(1 - p)^(r - 1) (geometric), "
+            "the same for all (uniform)",
+            ATTENTION,
+        ),
+        "p": _P,
+        "distance": Parameter(
+            "js",
+            "Jensen-Shannon divergence in bits (js) or nats (js-nats), or half the sum of absolute differences (tv)",
+            ("js", "js-nats", "tv"),
+        ),
+        **member_parameters(),
+    }
+
+    def direction(self, measure: Measure) -> Direction:
+        """1 is the target itself."""
+        return Direction.UP
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """The farthest from the targets is a list of one group alone."""
+        targets = self.targets(measure)
+        return 1.0 - float(distance(measure, np.eye(len(targets)), targets).max()), 1.0
+
+    def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
+        """One minus the distance of the shares of attention."""
+        exposure = np.zeros((len(rankings), len(targets)))
+        for rank, docs, _ in rankings.columns(measure.cutoff):
+            exposure += members[docs] * attention(measure, rank)
+        return 1.0 - distance(measure, shares_of(exposure), targets)
+
+
+class _EXP(_Exposed):
+    """EXP: mean exposure of the groups, the least exposed against the most exposed."""
+
+    name = "EXP"
+    about = "exposure parity: mean exposure of the least exposed group / the most"
+    positional = ("combine",)
+    parameters = {
+        "combine": Parameter(
+            "ratio", "smallest mean exposure / largest (ratio), or largest - smallest (difference)",
+            ("ratio", "difference"),
+        ),
+        "attention": Parameter(
+            "log", "attention of rank r: 1/log2(r + 1) (log), or p(1 - p)^(r - 1) (geometric)", ("log", "geometric")
+        ),
+        "p": _P,
+        "groups": GROUPS,
+        "member": MEMBER,
+        "neutral": NO_GROUP,
+        **lean_parameters("rekabsaz2021"),
+    }  # fmt: skip
+
+    def direction(self, measure: Measure) -> Direction:
+        """A ratio is best at 1, a difference at 0."""
+        return Direction.UP if text(measure, "combine") == "ratio" else Direction.DOWN
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """No mean is above the attention of the first rank."""
+        return 0.0, 1.0 if text(measure, "combine") == "ratio" else attention(measure, 1)
+
+    def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
+        """Ratio or difference; a group without any document in the list has no exposure."""
+        exposure, mass = np.zeros((2, len(rankings), len(targets)))
+        for rank, docs, _ in rankings.columns(measure.cutoff):
+            exposure += members[docs] * attention(measure, rank)
+            mass += members[docs]
+        means = divided(exposure, mass, otherwise=0.0)
+        least, most = means.min(axis=1), means.max(axis=1)
+        if text(measure, "combine") == "ratio":
+            return divided(least, most)
+        return np.where(most > 0, most - least, np.nan)
+
+
+class _TExFAIR(GroupShares):
+    """TExFAIR: the exposure of the terms of each group, against targets."""
+
+    name = "TExFAIR"
+    about = "term exposure of the groups against a target, neutral documents discounted"
+    parameters = {"groups": GROUPS, "targets": TARGETS, **lean_parameters("rekabsaz2021")}
+
+    def direction(self, measure: Measure) -> Direction:
+        """1 is the target itself, or a list that names no group."""
+        return Direction.UP
+
+    def members(self, measure: Measure, mentions: DocMentions) -> Floats:
+        """The probability of the terms of each group in each document."""
+        chosen = chosen_groups(measure, mentions.groups)
+        counts = mentions.counts[:, [mentions.groups.index(group) for group in chosen]]
+        return np.asarray(counts / np.maximum(mentions.tokens, 1)[:, None])
+
+    def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
+        """One minus the bias, which the attention of documents that name no group makes smaller."""
+        exposure = np.zeros((len(rankings), len(targets)))
+        named, whole = np.zeros((2, len(rankings)))
+        for rank, docs, _ in rankings.columns(measure.cutoff):
+            exposure += members[docs] * discount(rank)
+            named += members[docs].any(axis=1) * discount(rank)
+            whole += (docs >= 0) * discount(rank)
+        bias = np.abs(shares_of(exposure) - targets).sum(axis=1) / (2.0 * (1.0 - float(targets.min())))
+        factor = divided(named, whole)
+        return 1.0 - np.where(factor == 0, 0.0, bias * factor)
+
+
+AWRF = _AWRF()
+EXP = _EXP()
+TExFAIR = _TExFAIR()

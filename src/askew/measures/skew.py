@@ -1,0 +1,99 @@
+"""Skew and NDKL (Geyik, Ambler and Kenthapadi 2019): the share of each group in the top documents, against targets.
+
+With share_g(i) the share of group g in the first i documents (see ``askew.measures.membership``) and T = min(t, n):
+
+    Skew_g = ln(share_g(T) / target_g)              MaxSkew, MinSkew: the largest and the smallest of the groups
+    NDKL   = sum over i <= T of KL(shares(i), targets) / log2(i + 1), divided by the sum of 1 / log2(i + 1)
+
+The logarithm of a group that is not there would be minus infinity: a ratio below ``floor`` counts as ``floor``. Ranks
+above the first document that names a group have no shares; NDKL sums over the others.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from askew.core.errors import check_name
+from askew.core.measure import Bounds, Direction, Measure
+from askew.core.ranking import Floats, Rankings
+from askew.measures.common import discount, number, text
+from askew.measures.membership import GroupShares, compared, divided, member_parameters, relative_entropy, shares_of
+from askew.plugins.kinds import Parameter
+
+_ENDS = {"max": Direction.DOWN, "min": Direction.UP}
+
+
+class _Skew(GroupShares):
+    """Skew: the logarithm of share / target of a group, or of the group with the largest or the smallest."""
+
+    name = "Skew"
+    about = "ln(share of a group in the top / its target): MaxSkew, MinSkew, or a group"
+    positional = ("of",)
+    positive_targets = True
+    parameters = {
+        "of": Parameter("max", "the largest of the groups (max), the smallest (min), or one group by name"),
+        "floor": Parameter(
+            0.001, "a ratio of share and target below this counts as this", number="any", least=1e-12, most=1.0
+        ),
+        **member_parameters(),
+    }
+
+    def direction(self, measure: Measure) -> Direction:
+        """All are best at 0; the largest is never below, the smallest never above."""
+        return _ENDS.get(text(measure, "of"), Direction.ZERO)
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """From the floor to a list of one group alone."""
+        of, targets = text(measure, "of"), self.targets(measure)
+        target = float(targets.min()) if of in _ENDS else float(targets[compared(measure).index(of)])
+        return 0.0 if of == "max" else math.log(number(measure, "floor")), 0.0 if of == "min" else -math.log(target)
+
+    def check(self, measure: Measure) -> None:
+        """The group must be one of those compared."""
+        super().check(measure)
+        check_name("group", text(measure, "of"), (*_ENDS, *compared(measure)), f"measure {measure.name}")
+
+    def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
+        """Skew of the documents down to the cutoff, whatever their order."""
+        amounts = np.zeros((len(rankings), len(targets)))
+        for _, docs, _ in rankings.columns(measure.cutoff):
+            amounts += members[docs]
+        skews = np.log(np.maximum(shares_of(amounts) / targets, number(measure, "floor")))
+        of = text(measure, "of")
+        if of in _ENDS:
+            return np.asarray(skews.max(axis=1) if of == "max" else skews.min(axis=1))
+        return np.asarray(skews[:, compared(measure).index(of)])
+
+
+class _NDKL(GroupShares):
+    """NDKL: the divergence of every prefix of the list from the targets, discounted."""
+
+    name = "NDKL"
+    about = "discounted divergence of the group shares at 1..t from a target"
+    positive_targets = True
+
+    def direction(self, measure: Measure) -> Direction:
+        """0 is the target at every rank."""
+        return Direction.DOWN
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """The farthest from the targets is a list of the group with the smallest target alone."""
+        return 0.0, -math.log(float(self.targets(measure).min()))
+
+    def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
+        """The weighted mean over the ranks at which a group has been named."""
+        amounts = np.zeros((len(rankings), len(targets)))
+        total, weight = np.zeros((2, len(rankings)))
+        for rank, docs, _ in rankings.columns(measure.cutoff):
+            amounts += members[docs]
+            counts = (docs >= 0) & amounts.any(axis=1)
+            found = relative_entropy(shares_of(amounts), np.broadcast_to(targets, amounts.shape)) * math.log(2)
+            total += np.where(counts, found * discount(rank), 0.0)
+            weight += counts * discount(rank)
+        return divided(total, weight)
+
+
+Skew = _Skew()
+NDKL = _NDKL()
