@@ -12,8 +12,8 @@ With m_g(d) how far a document belongs to a group (see ``askew.measures.membersh
 
 AWRF: Sapiezynski et al. 2019; with Jensen-Shannon divergence: Overview of the TREC 2021 and 2022 Fair Ranking Tracks.
 EXP: Singh and Joachims 2018; ratio and difference as in FairRankTune (Cachel and Rundensteiner 2023). TExFAIR:
-Abolghasemi et al. 2024; the authors' code is not public, and D (1 for two groups with equal targets) and the form of F
-follow their description of the measure, not a reference implementation.
+Abolghasemi et al. 2024; the product of term share and attention is published so, while w, B and F are a reading of the
+paper's description and not checked against its code, which is not public. D is 1 for two groups with equal targets.
 """
 
 from __future__ import annotations
