@@ -20,7 +20,8 @@ SECTIONS = {
     "Data": ("Collection", "Run", "Groups", "Lexicon"),
     "Measures": ("Measure", "Direction"),
     "Measure and compare": (
-        "measure", "MeasureReport", "compare", "CompareReport", "check", "CheckReport",
+        "measure", "MeasureReport", "compare", "CompareReport", "sensitivity", "SensitivityReport",
+        "check", "CheckReport",
     ),
     "Search and reformulate": ("Ranker", "Reformulator", "Filter", "classify", "Classification"),
     "Build pairs": ("build", "Pairs"),

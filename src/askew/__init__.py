@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from askew.app.measure.check import CheckReport, check
     from askew.app.measure.compare import CompareReport, compare
     from askew.app.measure.measure import MeasureReport, measure
+    from askew.app.measure.sensitivity import SensitivityReport, sensitivity
     from askew.app.search.classify import Classification, classify
     from askew.app.search.facade import Filter, Ranker, Reformulator
     from askew.app.train.facade import Classifier, Selector, Trainer
@@ -84,6 +85,7 @@ _PLACES = {
     "askew.app.measure.check": ("CheckReport", "check"),
     "askew.app.measure.compare": ("CompareReport", "compare"),
     "askew.app.measure.measure": ("MeasureReport", "measure"),
+    "askew.app.measure.sensitivity": ("SensitivityReport", "sensitivity"),
     "askew.app.train.facade": ("Classifier", "Selector", "Trainer"),
     "askew.app.train.trained": ("Trained",),
     "askew.app.search.classify": ("Classification", "classify"),
@@ -133,6 +135,7 @@ __all__ = [
     "Rprec",
     "Run",
     "Selector",
+    "SensitivityReport",
     "Skew",
     "StageError",
     "StoreError",
@@ -150,6 +153,7 @@ __all__ = [
     "compare",
     "measure",
     "nDCG",
+    "sensitivity",
 ]
 
 

@@ -22,6 +22,7 @@ from askew.publish.page.charts import (
     steps,
 )
 from askew.publish.page.frame import COLOURS, SHAPES, WIDTH, About, Plot, mark
+from askew.publish.page.heat import Heading, color_of, heat_map
 from askew.publish.page.pictures import check_formats, picture_file
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -228,3 +229,19 @@ def test_a_format_that_nobody_writes_and_a_missing_extra_are_told(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     with pytest.raises(Exception, match=r"\.\[figures\]"):
         check_formats(["svg", "png"])
+
+
+def test_a_heat_map_has_a_cell_with_its_value_for_each_two_rows():
+    headings = [Heading("ARaB <tc>", "1", "ARaB"), Heading("NFaiRR", "2", "NFaiRR")]
+    values = np.array([[1.0, -0.25], [-0.25, np.nan]])
+    drawn = heat_map(About("heat", "heat", "about it"), headings, values, "tau")
+    titles = [one.text for one in found(read(drawn), "title")]
+    assert "ARaB <tc> / NFaiRR: \N{MINUS SIGN}0.25" in titles
+    assert "NFaiRR / NFaiRR: undefined" in titles
+    assert "&lt;tc&gt;" in drawn
+
+
+def test_the_colors_of_a_heat_map_tell_agreement_from_disagreement():
+    assert color_of(1.0) == COLOURS[0]
+    assert color_of(-1.0) == COLOURS[1]
+    assert len({color_of(value) for value in (-1.0, -0.5, 0.0, 0.5, 1.0, np.nan)}) == 6

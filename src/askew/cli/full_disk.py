@@ -11,7 +11,7 @@ from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SAID = ("No space left on device", "Disk quota exceeded")
-_WRITTEN = ("--out", "--store", "--copy")
+_WRITTEN = ("--out", "--html", "--store", "--copy")
 _LITTLE = 1 << 20
 
 

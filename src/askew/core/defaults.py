@@ -16,6 +16,16 @@ CLASSIFIER = "lexical"
 # How two runs are compared.
 TEST = "mean"
 UNPAIRED = "error"
+# What ``sensitivity`` varies. Who is named: a parameter that a measure may have.
+SENSITIVITY_GROUPS = "gender:male,female"
+SENSITIVITY_MEASURES = ("ARaB(tc)", "ARaB(tf)", "ARaB(bool)", "NFaiRR", "LexiconShare")
+SENSITIVITY_TOKENS = ("word", "blank", "unclipped", "seyedsalehi")
+SENSITIVITY_SIGNS = ("signed", "abs", "running-abs")
+SENSITIVITY_CUTOFFS = (5, 10, 20, 50)
+SENSITIVITY_MISSING = ("zero", "drop", "skip")
+SENSITIVITY_WHO = ("any", "generic")
+# More combinations would make a matrix of agreement that fills the memory.
+MOST_COMBINATIONS = 10_000
 # How the threshold of the semantic filter is chosen.
 SIMILARITY = "light"
 THRESHOLD_RULE = "f1"

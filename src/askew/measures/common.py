@@ -78,6 +78,12 @@ def known_to(measure: Measure, mentions: DocMentions) -> npt.NDArray[np.bool_]:
     return mentions.known & ~mentions.malformed
 
 
+def way_of_reading(measure: Measure) -> tuple[object, ...]:
+    """Measures with the same way of reading look up the texts of the same documents."""
+    named = (measure.param(key) for key in ("background", "order", "depth"))
+    return measure.cutoff, measure.param("missing") == "drop", *named
+
+
 def documents_read(measure: Measure, inputs: Inputs) -> npt.NDArray[np.bool_]:
     """Which documents a measure of lean looks up the texts of, those of its background included."""
     background = measure.param("background")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,24 @@ from askew.core.ranking import Floats
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import Run
 from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
-from askew.measures.common import documents_read, known_to
+from askew.measures.common import documents_read, known_to, way_of_reading
 from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
+# The measures to score, of those asked for and of what the runs, each with its counts, have for them.
+Keep = Callable[[list[MeasureRequest], Sequence[Inputs]], list[MeasureRequest]]
 _NOTHING = "nothing to measure with: give docs= for measures of lean, qrels= for effectiveness"
 
 
 class MeasureJob:
-    """One use of ``measure``. Its methods are called in the order in which they stand here."""
+    """One use of ``measure``. Its methods are called in the order in which they stand here.
 
-    def __init__(self, preset: Preset | None, overrides: Mapping[str, Any], groups: Groups | None = None) -> None:
-        self.preset = preset
+    ``brief`` leaves out the notes on single measures, for jobs that have very many.
+    """
+
+    def __init__(
+        self, preset: Preset | None, overrides: Mapping[str, Any], groups: Groups | None = None, brief: bool = False
+    ) -> None:
+        self.preset, self._brief = preset, brief
         self.catalogue = Catalogue(preset, overrides, groups=groups)
         self.notes: list[str] = []
 
@@ -123,8 +130,10 @@ class MeasureJob:
         self.notes += unanswered_note(run.name, self.asked, found, len(judged))
         return found if any(one.measure.param("unanswered") == "zero" for one in self.asked) else []
 
-    def score(self, source: DocumentSource | None, progress: Progress | None) -> MeasureReport:
-        """Every measure for every query of every run."""
+    def score(
+        self, source: DocumentSource | None, progress: Progress | None, keep: Keep | None = None
+    ) -> MeasureReport:
+        """Every measure for every query of every run; ``keep`` chooses among them once the texts are counted."""
         frames = [run.lines if run.all_lines is None else run.all_lines for run in self.runs]
         frames += [self.background.lines] if self.background else []
         frames += [self.qrels.lines] if self.qrels else []
@@ -138,6 +147,8 @@ class MeasureJob:
         inputs = [scorer.inputs(one, scorer.asked, run.name) for run, one in zip(self.runs, lists, strict=True)]
         if source is not None:
             found.update(self._count(source, inputs, progress))
+        if keep is not None:
+            self.asked = keep(self.asked, inputs)
         report = MeasureReport(self.asked, [], self.notes, self.preset.mean_digits if self.preset else None)
         for run, one, lean in zip(self.runs, lists, inputs, strict=True):
             more = self._unanswered[run.name]
@@ -164,8 +175,9 @@ class MeasureJob:
         if not keys:
             return {}
         needed = np.zeros(len(inputs[0].doc_ids), np.bool_)
-        for one in self.asked:
-            for given in inputs if key_of(one) is not None else ():
+        # Many measures read the same documents: of each way of reading, one is looked at.
+        for one in {way_of_reading(one.measure): one for one in self.asked if key_of(one) is not None}.values():
+            for given in inputs:
                 needed |= documents_read(one.measure, given)
         found, notes = count_needed(source, inputs[0].doc_ids, needed, keys, self.catalogue.lexicons, progress)
         self.notes += notes
@@ -180,7 +192,7 @@ class MeasureJob:
             found = scorer.values(whole if reads else lean, [asked])[asked.text]
             self._tell_undefined(name, asked, found, whole.judgements if reads else None, answered)
             values[asked.text] = np.append(found, np.full(len(query_ids) - len(found), np.nan))
-        self.notes += _missing_notes(name, self.asked, lean)
+        self.notes += [] if self._brief else _missing_notes(name, self.asked, lean)
         if whole.judgements is not None:
             self.notes += judgement_notes(name, self.asked, whole.judgements, answered)
         return RunScores(name, query_ids, values)
@@ -194,7 +206,7 @@ class MeasureJob:
             why = "" if not bare else f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)"
             raise DataError(f"{name}: {asked.text} is not defined for any of the {left} queries{why}")
         left -= 0 if judged is None else left_out_by_judgements(asked, judged, answered)
-        if left > 0:
+        if left > 0 and not self._brief:
             self.notes.append(
                 f"{name}: {asked.text} leaves out {left} of {len(values)} queries for which it is not defined"
             )

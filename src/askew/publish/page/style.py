@@ -60,6 +60,7 @@ figure .scroll{margin:0}
 figcaption{margin-top:.25rem}
 figcaption strong{color:var(--ink);font-weight:600}
 svg{display:block;width:100%;min-width:21rem;max-width:34rem;height:auto}
+.own svg{width:auto;max-width:none}
 .ink{fill:var(--ink)}.rim{stroke:var(--ground)}.ground{fill:var(--ground)}.lfaint{stroke:var(--faint)}.link{stroke:var(--ink)}
 details{margin:1rem 0}
 summary{cursor:pointer}

@@ -1,0 +1,157 @@
+"""The report of ``sensitivity`` as one page that stands alone, and its tables as files."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from pathlib import Path
+
+import polars as pl
+
+from askew.app.measure.agreement import AXES, AXIS_HEAD, READABLE, Combination, SensitivityReport
+from askew.core.errors import ConfigError
+from askew.core.whole_files import write_whole
+from askew.publish.page.document import Section, document, figures, listed, paragraph
+from askew.publish.page.frame import About
+from askew.publish.page.heat import Heading, heat_map
+from askew.publish.page.markup import Markup, tag
+from askew.publish.page.parts import PageParts
+from askew.publish.page.table import CODE, NAME, WORDS, Column, columns, table
+from askew.publish.page.writing import check_out, write_report
+
+TITLE = "Sensitivity of the order of systems"
+_WHAT = "Kendall's tau-b"
+_LEANS_LESS = (
+    "A system leans less where its mean is better by the measure's own direction: nearer zero for signed measures, "
+    "lower for absolute ones, higher for NFaiRR. Whether a difference is significant is not asked here."
+)
+
+
+def check_places(html: str | Path | None, out: str | Path | None) -> None:
+    """Refuse places that the report cannot go to, before any work."""
+    if html is not None and Path(html).is_dir():
+        raise ConfigError(f"html= {html}: expected a file, found a folder; give a name such as sensitivity.html")
+    if out is not None:
+        check_out(Path(out))
+
+
+def write_pages(report: SensitivityReport, html: str | Path | None, out: str | Path | None) -> None:
+    """The page as one file, and with all tables in a folder."""
+    if html is None and out is None:
+        return
+    parts = PageParts()
+    page = sensitivity_page(report, parts)
+    if html is not None:
+        write_whole(Path(html), page)
+    if out is not None:
+        tau = io.BytesIO()
+        report.tau_table().write_parquet(tau)
+        tables = {"tables/combinations.csv": report.to_polars().write_csv().encode(), **parts.files()}
+        write_report(Path(out), {"report.html": page.encode(), **tables, "tables/tau.parquet": tau.getvalue()})
+
+
+def sensitivity_page(report: SensitivityReport, parts: PageParts) -> str:
+    """The whole page as text; its tables are kept in ``parts``."""
+    sections = [
+        Section("summary", "Summary", [listed(list(report.sentences())), *_notes(report)]),
+        _axes_section(report, parts),
+        _agreement_section(report, parts),
+        _flips_section(report, parts),
+        _systems_section(report, parts),
+    ]
+    if len(report.combinations) <= READABLE:
+        sections.append(_combinations_section(report, parts))
+    head = paragraph("Does the result depend on the word list, the tokenizer, the cutoff, or another choice?")
+    return document(TITLE, [head], sections, [paragraph(_LEANS_LESS)])
+
+
+def _notes(report: SensitivityReport) -> list[Markup]:
+    return [paragraph(note, kind="note") for note in report.notes]
+
+
+def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
+    rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
+    note = (
+        "Pairs: combinations that differ on this axis only; an axis that one of the two lacks is not compared. "
+        "A low mean tau says that this choice changes the order of systems."
+    )
+    head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
+    data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
+    body = [parts.table(table("axes", "Where only one choice changes", head, rows, note), pl.DataFrame(data))]
+    charts = []
+    for one in report.axes:
+        headings = [Heading(str(value), str(value)) for value in one.values]
+        about = About(f"axis-{one.axis}", f"{one.axis}: where only it changes", _described(f"{one.axis} values"))
+        drawn = heat_map(about, headings, report.within(one.axis), "mean tau")
+        charts.append(_own_size(parts.chart(about, drawn, "Mean tau between two values.")))
+    return Section("axes", "Which choice matters", [*body, figures(*charts)])
+
+
+def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
+    if len(report.combinations) <= READABLE:
+        headings = [Heading(f"{one.number} {one.label}", str(one.number), _family(one)) for one in report.combinations]
+        values, caption = report.tau, "Each cell: tau between the orders of two combinations; point at it to see both."
+    else:
+        labels = [_block(one) for one in report.combinations]
+        firsts = {label: _family(one) for label, one in zip(labels, report.combinations, strict=True)}
+        headings = [Heading(label, label, group) for label, group in firsts.items()]
+        values = report.between(labels)
+        caption = (
+            "Each cell: the mean tau between all combinations with the one and with the other measure and lexicon. "
+            f"The matrix of all {len(report.combinations):,} combinations is the file tau.parquet of a report folder."
+        )
+    about = About("agreement", "Agreement of the orders", _described("combinations"))
+    drawn = heat_map(about, headings, values, _WHAT)
+    return Section("agreement", "Agreement of the orders", [_own_size(parts.chart(about, drawn, caption))])
+
+
+def _described(things: str) -> str:
+    return (
+        f"A matrix of colored cells, one for each two {things}: blue where the orders agree, orange where they do not."
+    )
+
+
+def _own_size(drawn: Markup) -> Markup:
+    return tag("div", drawn, class_="own")
+
+
+def _family(one: Combination) -> str:
+    return str(one.choices["measure"])
+
+
+def _block(one: Combination) -> str:
+    return " ".join(str(one.choices[axis]) for axis in AXES[:2] if axis in one.choices)
+
+
+def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
+    total = len(report.combinations)
+    rows = [
+        [one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}",
+         f"{one.second_less / total:.0%}"]
+        for one in report.flips
+    ]  # fmt: skip
+    data = pl.DataFrame([asdict(one) | {"flips": one.flips} for one in report.pairs])
+    head = [Column("A", NAME), Column("B", NAME), *(Column(label) for label in (
+        "combinations where A leans less", "B leans less", "equal", "share of B"))]  # fmt: skip
+    steady = len(report.pairs) - len(report.flips)
+    note = f"{steady:,} of {len(report.pairs):,} pairs have the same order, or are equal, in all combinations."
+    shown = table("pairs", "Pairs of systems whose order changes, the most contested first", head, rows, note)
+    return Section("flips", "Conclusions that change", [parts.table(shown, data)])
+
+
+def _systems_section(report: SensitivityReport, parts: PageParts) -> Section:
+    head = columns("system", "best rank", "median rank", "worst rank", "combinations where it leans least")
+    rows = [[one.system, str(one.best), f"{one.median:g}", str(one.worst), f"{one.least:,}"] for one in report.ranks]
+    note = "Rank 1 leans least; equal systems share the better rank."
+    shown = table("systems", "Ranks of the systems over all combinations", head, rows, note)
+    return Section("systems", "Systems", [parts.table(shown, pl.DataFrame([asdict(one) for one in report.ranks]))])
+
+
+def _combinations_section(report: SensitivityReport, parts: PageParts) -> Section:
+    head = [Column("combination", NAME), *(Column(name) for name in report.systems), Column("measure in full", CODE)]
+    rows = [
+        [f"{one.number} {one.label}", *(f"{mean:.4f}" for mean in one.means), one.signature]
+        for one in report.combinations
+    ]
+    shown = table("means", "Mean of each system", head, rows)
+    return Section("combinations", "All combinations", [parts.table(shown)])

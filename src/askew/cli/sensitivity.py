@@ -1,0 +1,128 @@
+"""``askew sensitivity``: does the order of systems depend on the word list or on another choice?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askew.cli import options as o
+from askew.cli.measure import say_wrapped
+from askew.cli.render import Waiting, note, print_rows, say, say_json, say_tsv
+from askew.core import defaults
+from askew.core.groups import Groups
+
+if TYPE_CHECKING:
+    from askew.app.measure.agreement import SensitivityReport
+
+# So many pairs of systems are shown in a terminal.
+_MOST_SHOWN = 10
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC, TSV, JSON Lines, Parquet; gzip or not.")],
+    docs: o.Docs = None,
+    queries: o.Queries = None,
+    label: o.Label = None,
+    background: o.Background = None,
+    measures: Annotated[
+        str | None, typer.Option(help="Measures of lean, without a cutoff: 'ARaB(tf) NFaiRR'. Default: all usual ones.")
+    ] = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    lexicons: Annotated[
+        str | None, typer.Option(help="Lexicons to compare, by name or file: gender,my.csv. Default: all that fit.")
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help=f"Tokenizers to compare. Default: {','.join(defaults.SENSITIVITY_TOKENS)}.")
+    ] = None,
+    signs: Annotated[
+        str | None, typer.Option(help=f"Signs to compare. Default: {','.join(defaults.SENSITIVITY_SIGNS)}.")
+    ] = None,
+    cutoffs: Annotated[
+        str | None,
+        typer.Option(help=f"Cutoffs to compare. Default: {','.join(map(str, defaults.SENSITIVITY_CUTOFFS))}."),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="Rules for a ranked document without text to compare. "
+            f"Default, where there is one: {','.join(defaults.SENSITIVITY_MISSING)}."
+        ),
+    ] = None,
+    who: Annotated[
+        str | None,
+        typer.Option(help=f"For measures with this parameter. Default: {','.join(defaults.SENSITIVITY_WHO)}."),
+    ] = None,
+    order: o.Order = None,
+    fields: o.Fields = None,
+    run_format: o.RunFormat = defaults.RUN_FORMAT,
+    store: o.StorePath = o.DEFAULT_STORE,
+    html: Annotated[Path | None, typer.Option(help="Write one page with a heat map to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder for report.html and all tables.")] = None,
+    as_json: o.AsJson = False,
+    as_tsv: o.AsTsv = False,
+) -> None:
+    """Measure runs in every combination of choices, and tell whether the order of systems stays the same.
+
+    Choices: measure, lexicon, tokenizer, sign, cutoff, rule for missing texts. Each takes several values with commas.
+    Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
+    """
+    from askew.app.measure.sensitivity import sensitivity
+
+    o.one_form(as_json, as_tsv)
+    with Waiting("counting words") as progress:
+        report = sensitivity(
+            list(runs), measures=measures, groups=Groups.resolve(groups, lexicon), docs=docs, lexicons=lexicons,
+            tokens=tokens, signs=signs, cutoffs=cutoffs, missing=missing, who=who, queries=queries, label=label,
+            background=background, order=order, fields=o.split_fields(fields), run_format=run_format, store=store,
+            html=html, out=out, progress=progress,
+        )  # fmt: skip
+    note(report.notes)
+    if as_json:
+        say_json(report.to_dict())
+    elif as_tsv:
+        _print_tsv(report)
+    else:
+        _print_tables(report)
+        for place in [*([] if html is None else [html]), *([] if out is None else [out / "report.html"])]:
+            say(f"in {place}")
+
+
+def _print_tsv(report: SensitivityReport) -> None:
+    """One line for each combination."""
+    table = report.to_polars()
+    say_tsv(*table.columns)
+    for row in table.iter_rows():
+        say_tsv(*("" if value is None else str(value) for value in row))
+
+
+def _print_tables(report: SensitivityReport) -> None:
+    from askew.app.measure.agreement import AXIS_HEAD
+
+    for sentence in report.sentences():
+        say_wrapped(sentence)
+    say("")
+    rows = report.axis_rows()
+    say("where only one choice changes")
+    _print(AXIS_HEAD, rows)
+    say("ranks of the systems (1 leans least)")
+    ranks = [[one.system, f"{one.median:g}", f"{one.best}-{one.worst}", f"{one.least:,}"] for one in report.ranks]
+    _print(("system", "median", "range", "times least"), ranks)
+    if report.flips:
+        _print_flips(report)
+
+
+def _print_flips(report: SensitivityReport) -> None:
+    say("pairs of systems whose order changes: in how many combinations each leans less")
+    shown = report.flips[:_MOST_SHOWN]
+    rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
+    _print(("A", "B", "A less", "B less", "equal"), rows)
+    if more := len(report.flips) - len(shown):
+        say(f"and {more:,} more: see --html or --json")
+
+
+def _print(head: tuple[str, ...], rows: list[list[str]]) -> None:
+    columns = [(heading, [row[place] for row in rows]) for place, heading in enumerate(head)]
+    print_rows(head[0], columns[0][1], columns[1:])
