@@ -19,7 +19,7 @@ def collection(**more):
 
 def test_documents_and_mentions_are_counted_by_group():
     found = askew.check(collection(), AGE)
-    assert (found.documents, found.naming, found.mentions) == (4, {"old": 2, "young": 2}, {"old": 3, "young": 3})
+    assert (found.documents, found.naming, found.mentions) == (4, {"old": 2, "young": 1}, {"old": 3, "young": 2})
     assert (found.queries, found.judged) == (None, None)
 
 
@@ -32,12 +32,20 @@ def test_queries_that_cannot_be_answered_are_counted():
 
 
 def test_words_in_names_after_numbers_and_at_full_stops_are_pointed_out_with_an_example():
-    words = {one.word: one for one in askew.check(collection(), AGE).words}
+    words = {one.word: one for one in askew.check(collection(), askew.Groups(AGE, tokens="word")).words}
     assert dict(words["old man"].hints) == {"in a name": 1}
     assert words["old man"].examples["in a name"] == "An old man told a story. The [Old Man] of Hoy is a rock."
     assert dict(words["old"].hints) == {"after a number": 1}
     assert dict(words["young"].hints) == {"at a full stop": 1}
     assert words["child"].doubtful == 0
+
+
+def test_words_that_lost_their_first_letter_are_counted_in_all_documents_and_not_among_the_mentions():
+    found = askew.check(collection(), AGE, sample=1)
+    assert found.clipped == {"old": 0, "young": 1}
+    assert ("words of young at a full stop, not counted", "1") in found.facts()
+    assert not any(name.startswith("words of old") for name, _ in found.facts())
+    assert askew.check(collection(), askew.Groups(AGE, tokens="word")).clipped == {"old": 0, "young": 0}
 
 
 def test_every_document_that_names_a_group_may_be_sampled():

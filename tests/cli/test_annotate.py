@@ -28,17 +28,17 @@ def flip(path: Path, at: int) -> None:
 
 
 def test_it_tells_what_it_counted_and_where_it_is_kept(askew):
-    result = askew("annotate --tokens word docs.tsv")
+    result = askew("annotate --tokens unclipped docs.tsv")
     assert result.out.startswith("counted 5 documents with rekabsaz2020@")
     assert f"kept in {manifest().parent}\n" in result.out
     assert (result.code, result.err) == (0, "")
 
 
 def test_json_says_the_same_of_each_count(askew):
-    (report,) = askew("annotate --tokens word docs.tsv --json").json["counts"]
+    (report,) = askew("annotate --tokens unclipped docs.tsv --json").json["counts"]
     assert report == {
         "lexicon": report["lexicon"],
-        "tokens": "word",
+        "tokens": "unclipped",
         "overlap": "all",
         "folder": str(manifest().parent),
         "ran": True,
@@ -50,7 +50,7 @@ def test_json_says_the_same_of_each_count(askew):
 def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_come_from(askew):
     before = askew(MEASURE)
     assert (before.code, before.err) == (0, "")
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     after = askew(MEASURE)
     assert (after.code, after.out) == (0, before.out)
     assert after.err == "note: counts of 4 documents read from .askew\n"
@@ -59,7 +59,7 @@ def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_c
 def test_what_is_not_in_the_store_is_counted_and_the_note_says_what_was(askew):
     command = "measure old.run --docs docs.tsv --measures 'RaB(tc)@2 NFaiRR@2' --json --per-query"
     before = askew(command)
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     after = askew(command)
     assert after.out == before.out
     assert after.err.startswith("note: counts of 4 documents read from .askew (rekabsaz2020@")
@@ -79,24 +79,24 @@ def test_measuring_with_the_store_gives_identical_numbers_whatever_was_counted(a
 
 
 def test_the_same_command_again_says_already_counted(askew):
-    (first,) = askew("annotate --tokens word docs.tsv --json").json["counts"]
-    again = askew("annotate --tokens word docs.tsv")
+    (first,) = askew("annotate --tokens unclipped docs.tsv --json").json["counts"]
+    again = askew("annotate --tokens unclipped docs.tsv")
     assert again.out.startswith("already counted: 5 documents")
-    assert askew("annotate --tokens word docs.tsv --json").json["counts"] == [{**first, "ran": False}]
+    assert askew("annotate --tokens unclipped docs.tsv --json").json["counts"] == [{**first, "ran": False}]
 
 
 def test_documents_are_known_by_their_content_and_not_by_their_name(askew):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     shutil.copy("docs.tsv", "copy.tsv")
-    assert askew("annotate --tokens word copy.tsv --json").json["counts"][0]["ran"] is False
+    assert askew("annotate --tokens unclipped copy.tsv --json").json["counts"][0]["ran"] is False
 
 
 def test_changed_documents_are_counted_again_and_change_the_numbers(askew, files):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     files.docs("docs.tsv", dict.fromkeys(("d1", "d2", "d3", "d4"), "She"))
     result = askew("measure old.run --docs docs.tsv --measures 'RaB(tc)@1' --json").json
     assert result["runs"][0]["measures"]["RaB(tc)@1"]["mean"] == -1.0
-    assert askew("annotate --tokens word docs.tsv --json").json["counts"][0]["ran"] is True
+    assert askew("annotate --tokens unclipped docs.tsv --json").json["counts"][0]["ran"] is True
 
 
 def test_another_lexicon_tokenizer_or_overlap_is_another_step(askew, files):
@@ -111,12 +111,12 @@ def test_a_folder_of_documents_is_one_collection(askew, files):
     files.text("docs/b.jsonl", '{"id": "d3", "text": "x"}\n{"id": "d4", "text": "he"}\n')
     command = "measure old.run --docs docs --measures 'RaB(tc)@3' --json"
     before = askew(command)
-    assert askew("annotate --tokens word docs --json").json["counts"][0]["rows"] == 4
+    assert askew("annotate --tokens unclipped docs --json").json["counts"][0]["rows"] == 4
     assert askew(command).out == before.out
 
 
 def test_the_store_can_be_elsewhere(askew):
-    assert askew("annotate --tokens word docs.tsv --store elsewhere").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv --store elsewhere").code == 0
     assert not Path(".askew").exists()
     flip(next(Path("elsewhere").glob("*/part-*")), 100)
     askew(f"{MEASURE} --store elsewhere").refused(5)
@@ -125,19 +125,19 @@ def test_the_store_can_be_elsewhere(askew):
 
 def test_the_store_can_be_named_by_the_environment(askew, monkeypatch):
     monkeypatch.setenv("ASKEW_STORE", "elsewhere")
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     assert list(Path("elsewhere").glob("mentions-*/manifest.json"))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.99])
 def test_a_damaged_part_is_one_line_and_never_another_number(askew, share):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     flip(part(), int(share * part().stat().st_size))
     askew(MEASURE).refused(5, str(part()), "damaged")
 
 
 def test_a_part_cut_short_or_taken_away_is_one_line(askew):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     where = part()
     where.write_bytes(where.read_bytes()[:-10])
     askew(MEASURE).refused(5, "damaged")
@@ -147,40 +147,40 @@ def test_a_part_cut_short_or_taken_away_is_one_line(askew):
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"format": 99}', '{"format": 1}', "[]", "null", "\x00"])
 def test_a_damaged_manifest_is_one_line(askew, text):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     manifest().write_text(text)
     askew(MEASURE).refused(5, "manifest.json")
-    askew("annotate --tokens word docs.tsv").refused(5, "manifest.json")
+    askew("annotate --tokens unclipped docs.tsv").refused(5, "manifest.json")
     askew("show store .askew").refused(5, "manifest.json")
 
 
 def test_a_manifest_whose_columns_are_not_those_of_the_part_is_a_damaged_store(askew):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     manifest().write_text(manifest().read_text().replace('"mentions_female"', '"mentions_femald"'))
     askew(MEASURE).refused(5)
 
 
 def test_a_half_finished_step_goes_on_and_ends_the_same(askew):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     whole, where = manifest().read_bytes(), manifest()
     where.unlink()
-    assert askew("annotate --tokens word docs.tsv --json").json["counts"][0]["ran"] is True
+    assert askew("annotate --tokens unclipped docs.tsv --json").json["counts"][0]["ran"] is True
     assert where.read_bytes() == whole
 
 
 def test_a_part_left_behind_whose_columns_are_damaged_is_never_taken_for_done(askew):
-    assert askew("annotate --tokens word docs.tsv").code == 0
+    assert askew("annotate --tokens unclipped docs.tsv").code == 0
     manifest().unlink()
     part().write_bytes(part().read_bytes().replace(b"mentions_female", b"mentions_femald"))
-    askew("annotate --tokens word docs.tsv").refused(5)
+    askew("annotate --tokens unclipped docs.tsv").refused(5)
 
 
 def test_a_step_that_somebody_else_is_writing_is_left_alone(askew):
-    folder = Path(askew("annotate --tokens word docs.tsv --json").json["counts"][0]["folder"])
+    folder = Path(askew("annotate --tokens unclipped docs.tsv --json").json["counts"][0]["folder"])
     (folder / "manifest.json").unlink()
     with (Path(".askew/.locks") / folder.name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        askew("annotate --tokens word docs.tsv").refused(5, "another process")
+        askew("annotate --tokens unclipped docs.tsv").refused(5, "another process")
 
 
 def test_an_empty_collection_is_refused_rather_than_kept(askew, files):
@@ -191,28 +191,28 @@ def test_an_empty_collection_is_refused_rather_than_kept(askew, files):
 def test_a_document_that_stands_there_twice_is_refused_with_and_without_the_store(askew, files):
     files.text("docs.tsv", "d1\the\nd1\tshe\nd2\tx\nd3\tx\nd4\tx\n")
     askew(MEASURE).refused(3, "documents docs.tsv", "'d1'", "more than once")
-    askew("annotate --tokens word docs.tsv")
+    askew("annotate --tokens unclipped docs.tsv")
     askew(MEASURE).refused(3, "'d1'", "more than once")
 
 
 def test_a_wrong_setting_is_refused_before_anything_is_kept(askew):
-    askew("annotate --tokens word docs.tsv --overlap some").refused(2, "all or first", "'some'")
+    askew("annotate --tokens unclipped docs.tsv --overlap some").refused(2, "all or first", "'some'")
     askew("annotate docs.tsv --tokens wrod").refused(2, "did you mean 'word'")
-    askew("annotate --tokens word docs.tsv --lexicon gendre").refused(2, "did you mean 'gender'")
-    askew("annotate --tokens word docs.tsv --fields title").refused(2, "--fields")
+    askew("annotate --tokens unclipped docs.tsv --lexicon gendre").refused(2, "did you mean 'gender'")
+    askew("annotate --tokens unclipped docs.tsv --fields title").refused(2, "--fields")
     assert not list(Path(".askew").glob("*/manifest.json"))
 
 
 def test_wrong_documents_are_refused_and_nothing_is_called_finished(askew, files):
     files.text("docs.tsv", "d1\tfine\nd2 without a tab\n")
-    askew("annotate --tokens word docs.tsv").refused(3, "docs.tsv:2", "2 columns")
+    askew("annotate --tokens unclipped docs.tsv").refused(3, "docs.tsv:2", "2 columns")
     askew("annotate nowhere.tsv").refused(3, "nowhere.tsv", "no such file")
     assert not list(Path(".askew").glob("*/manifest.json"))
 
 
 def test_a_store_that_is_a_file_is_refused(askew, files):
     files.text("store", "not a folder")
-    result = askew("annotate --tokens word docs.tsv --store store")
+    result = askew("annotate --tokens unclipped docs.tsv --store store")
     assert result.code in (2, 3, 5)
     result.refused(result.code, "store")
 
@@ -220,7 +220,7 @@ def test_a_store_that_is_a_file_is_refused(askew, files):
 def test_the_name_of_a_lexicon_is_shown_as_text_and_never_obeyed(askew, files):
     files.text("own.toml", 'name = "\\u001b[31mred"\n[groups]\nyoung = ["he"]\nold = ["she"]\n')
     for _ in ("counted", "already counted"):
-        result = askew("annotate --tokens word docs.tsv --lexicon own.toml")
+        result = askew("annotate --tokens unclipped docs.tsv --lexicon own.toml")
         assert "[31mred@" in result.out
         assert result.out.replace("\n", "").isprintable()
 
@@ -241,9 +241,9 @@ def test_what_the_measures_read_is_counted_so_that_measuring_reads_no_text(askew
 def test_each_count_is_told_on_its_own(askew):
     counts = askew("annotate docs.tsv --json").json["counts"]
     assert [(count["lexicon"].partition("@")[0], count["tokens"]) for count in counts] == [
-        ("gender", "word"),
-        ("rekabsaz2020", "word"),
-        ("rekabsaz2021", "word"),
+        ("gender", "unclipped"),
+        ("rekabsaz2020", "unclipped"),
+        ("rekabsaz2021", "unclipped"),
     ]
     assert askew("annotate docs.tsv").out.count("already counted: 5 documents") == 3
 

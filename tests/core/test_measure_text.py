@@ -78,7 +78,7 @@ def test_each_direction_knows_what_better_means():
 def test_short_for_a_full_signature():
     (asked,) = Catalogue().complete(["ARaB(tf)@10"])
     assert asked.text == "ARaB(tf)@10"
-    for part in ("kind='tf'", "sign='signed'", "groups='male-female'", "tokens='word'", "missing='error'", "@10"):
+    for part in ("kind='tf'", "sign='signed'", "groups='male-female'", "tokens='unclipped'", "missing='error'", "@10"):
         assert part in asked.signature
     assert "lexicon='rekabsaz2020@" in asked.signature
 

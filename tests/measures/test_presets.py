@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core.errors import DataError
-from askew.measures.catalogue import presets
+from askew.core.measure import Measure
+from askew.measures.catalogue import Catalogue, presets
 
 
 def write(path, text):
@@ -30,6 +31,91 @@ def score(tmp_path, preset, run, docs, measures, qrels=None, background=None, **
 
 def lines(query, *docs):
     return "".join(f"{query} Q0 {doc} {rank} {100 - rank} tag\n" for rank, doc in enumerate(docs, start=1))
+
+
+# What each measure of lean stands for under each preset, in full: published ways of measuring do not change with
+# the defaults.
+SIGNATURES = {
+    ("rekabsaz2020", "RaB(tf)@10"): (
+        "RaB(groups='male-female',kind='tf',lexicon='rekabsaz2020@b69016fe29ac',missing='error',order='file',"
+        "overlap='first',reading='published',sign='signed',tokens='blank')@10"
+    ),
+    ("rekabsaz2020", "ARaB(tf)@10"): (
+        "ARaB(groups='male-female',kind='tf',lexicon='rekabsaz2020@b69016fe29ac',missing='error',"
+        "order='file',overlap='first',reading='published',sign='signed',tokens='blank')@10"
+    ),
+    ("rekabsaz2020", "FaiRR@10"): (
+        "FaiRR(groups='female+male',lexicon='rekabsaz2021@139136603e91',malformed='missing',missing='error',"
+        "neutrality_digits=6,order='file',overlap='all',reading='published',targets='equal',threshold=1,"
+        "tokens='blank')@10"
+    ),
+    ("rekabsaz2020", "NFaiRR@10"): (
+        "NFaiRR(background='run',depth=200,groups='female+male',lexicon='rekabsaz2021@139136603e91',"
+        "malformed='missing',missing='error',neutrality_digits=6,order='file',overlap='all',"
+        "reading='published',targets='equal',threshold=1,tokens='blank',unmatched='absent',"
+        "zero_ideal='error')@10"
+    ),
+    ("rekabsaz2020", "LexiconShare@10"): (
+        "LexiconShare(empty='absent',groups='male-female',lexicon='gender@dc5307e5c231',missing='error',"
+        "order='score',overlap='all',reading='published',scale=100,sign='abs',tokens='word')@10"
+    ),
+    ("bigdeli2022", "RaB(tf)@10"): (
+        "RaB(groups='male-female',kind='tf',lexicon='rekabsaz2021@139136603e91',missing='error',order='file',"
+        "overlap='first',reading='published',sign='signed',tokens='blank')@10"
+    ),
+    ("bigdeli2022", "ARaB(tf)@10"): (
+        "ARaB(groups='male-female',kind='tf',lexicon='rekabsaz2021@139136603e91',missing='error',"
+        "order='file',overlap='first',reading='published',sign='signed',tokens='blank')@10"
+    ),
+    ("bigdeli2022", "FaiRR@10"): (
+        "FaiRR(groups='female+male',lexicon='rekabsaz2021@139136603e91',malformed='missing',missing='error',"
+        "neutrality_digits=6,order='file',overlap='all',reading='published',targets='equal',threshold=1,"
+        "tokens='blank')@10"
+    ),
+    ("bigdeli2022", "NFaiRR@10"): (
+        "NFaiRR(background='run',depth=200,groups='female+male',lexicon='rekabsaz2021@139136603e91',"
+        "malformed='missing',missing='error',neutrality_digits=6,order='file',overlap='all',"
+        "reading='published',targets='equal',threshold=1,tokens='blank',unmatched='absent',"
+        "zero_ideal='error')@10"
+    ),
+    ("bigdeli2022", "LexiconShare@10"): (
+        "LexiconShare(empty='absent',groups='male-female',lexicon='gender@dc5307e5c231',missing='error',"
+        "order='score',overlap='all',reading='published',scale=100,sign='abs',tokens='word')@10"
+    ),
+    ("refairmulate2025", "RaB(tf)@10"): (
+        "RaB(digits=4,groups='male-female',kind='tf',lexicon='rekabsaz2020@b69016fe29ac',missing='drop',"
+        "order='file',overlap='first',sign='signed',tokens='blank')@10"
+    ),
+    ("refairmulate2025", "ARaB(tf)@10"): (
+        "ARaB(digits=4,groups='male-female',kind='tf',lexicon='rekabsaz2020@b69016fe29ac',missing='drop',"
+        "order='file',overlap='first',sign='running-abs',tokens='blank')@10"
+    ),
+    ("refairmulate2025", "FaiRR@10"): (
+        "FaiRR(digits=4,groups='female+male',lexicon='rekabsaz2021@139136603e91',missing='zero',"
+        "neutrality_digits=6,order='file',overlap='all',targets='equal',threshold=1,tokens='blank')@10"
+    ),
+    ("refairmulate2025", "NFaiRR@10"): (
+        "NFaiRR(background='self',digits=4,groups='female+male',lexicon='rekabsaz2021@139136603e91',"
+        "missing='zero',neutrality_digits=6,order='file',overlap='all',targets='equal',threshold=1,"
+        "tokens='blank',zero_ideal='absent')@10"
+    ),
+    ("refairmulate2025", "LexiconShare@10"): (
+        "LexiconShare(digits=4,empty='zero',groups='male-female',lexicon='gender@dc5307e5c231',"
+        "missing='skip',order='file',overlap='all',scale=100,sign='abs',tokens='seyedsalehi')@10"
+    ),
+}
+
+
+@pytest.mark.parametrize(("preset", "measure"), SIGNATURES)
+def test_a_preset_says_all_that_its_measures_stand_for(preset, measure):
+    (asked,) = Catalogue(presets()[preset]).complete([measure])
+    assert asked.signature == SIGNATURES[preset, measure]
+
+
+def test_the_signatures_of_every_measure_of_lean_are_known_under_every_preset():
+    lean = {measure for _, measure in SIGNATURES}
+    assert {Measure.parse(measure).name for measure in lean} >= {"RaB", "ARaB", "FaiRR", "NFaiRR", "LexiconShare"}
+    assert set(SIGNATURES) == {(preset, measure) for preset in presets() for measure in lean}
 
 
 class TestRekabsaz2020:

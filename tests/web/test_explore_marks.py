@@ -29,6 +29,9 @@ WORDS = [
     "\n",
     "hers;",
     "mothers-in-law",
+    "x.he",
+    "ΑΣ.he'B",
+    "She).man.she",
 ]
 TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=12).map(" ".join)
 
@@ -56,7 +59,7 @@ def test_characters_that_grow_in_lower_case_do_not_shift_the_marks():
     assert [text[m.start : m.end] for m in Marker(load_lexicon("rekabsaz2020")).find(text)] == ["she", "he"]
 
 
-@pytest.mark.parametrize("tokens", ["word", "blank"])
+@pytest.mark.parametrize("tokens", ["unclipped", "word", "blank"])
 @pytest.mark.parametrize("overlap", ["all", "first"])
 @given(text=TEXTS)
 def test_there_are_as_many_marks_as_mentions_are_counted(tokens, overlap, text):
@@ -68,6 +71,13 @@ def test_there_are_as_many_marks_as_mentions_are_counted(tokens, overlap, text):
     assert list(marker.count(marks).values()) == counts
     ends = [0, *(place for mark in marks for place in (mark.start, mark.end)), len(text)]
     assert ends == sorted(ends)
+
+
+def test_a_word_that_lost_its_first_letter_is_not_marked_and_the_same_word_later_is():
+    text = "channels.he remains; he stays"
+    marks = Marker(load_lexicon("rekabsaz2020")).find(text)
+    assert [(mark.start, mark.end) for mark in marks] == [(21, 23)]
+    assert len(Marker(load_lexicon("rekabsaz2020"), "word").find(text)) == 2
 
 
 def test_a_tokenizer_that_deletes_characters_has_no_places_to_mark():

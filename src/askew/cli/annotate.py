@@ -24,7 +24,7 @@ def command(
     ] = None,
     groups: o.GroupNames = None,
     lexicon: Annotated[str | None, typer.Option(help="One count: a lexicon by name, or its file.")] = None,
-    tokens: Annotated[str | None, typer.Option(help="One count: tokenizer, such as word or blank.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="One count: tokenizer, such as unclipped or word.")] = None,
     overlap: Annotated[
         str | None, typer.Option(help="One count: a term of several groups counts for all of them, or the first.")
     ] = None,

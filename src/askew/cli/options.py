@@ -33,7 +33,7 @@ GroupNames = Annotated[
         help="Groups to count: a lexicon by name or file (age, age:old,young), or names of groups of --lexicon.",
     ),
 ]
-Tokens = Annotated[str | None, typer.Option(help="Tokenizer: word, blank, ...; askew list tokenizers.")]
+Tokens = Annotated[str | None, typer.Option(help="Tokenizer: unclipped, word, ...; askew list tokenizers.")]
 Missing = Annotated[str | None, typer.Option(help="A ranked document without text: error, zero, drop or skip.")]
 Unjudged = Annotated[str | None, typer.Option(help="A query without judgements: error, zero or absent.")]
 Unanswered = Annotated[str | None, typer.Option(help="A judged query that the run does not answer: zero or absent.")]

@@ -13,6 +13,8 @@ PASSAGES = 10
 METHODS = ("extract",)
 FILTERS = ("rules",)
 CLASSIFIER = "lexical"
+# How words are found in texts: as ``word``, without words that lost their first letter (askew.core.text).
+TOKENIZER = "unclipped"
 # How two runs are compared.
 TEST = "mean"
 UNPAIRED = "error"

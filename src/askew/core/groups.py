@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 
@@ -24,8 +25,9 @@ class Groups:
 
     ``names`` chooses among the groups of the lexicon, in an order: of two, a signed measure is the first minus the
     second. Without it all groups are taken; the difference is then male minus female where there are both, as
-    published, and of two others the second minus the first. ``tokens`` is the tokenizer (``word`` unless a measure or
-    a preset has another), ``overlap`` says whether a term of several groups counts for all of them or for the first.
+    published, and of two others the second minus the first. ``tokens`` is the tokenizer (``unclipped`` unless a
+    measure or a preset has another), ``overlap`` says whether a term of several groups counts for all of them or for
+    the first.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Groups:
     @property
     def tokenizer(self) -> str:
         """The name of the tokenizer, where nothing else says which."""
-        return self.tokens or "word"
+        return self.tokens or TOKENIZER
 
     def as_section(self) -> dict[str, Any]:
         """As the section ``[groups]`` of a recipe has them: the words themselves, unless they come with askew."""

@@ -10,10 +10,14 @@ DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
 JUDGEMENTS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())])
 
 
-def mentions_schema(groups: tuple[str, ...]) -> pa.Schema:
-    """Mentions: one dense count per group, and the number of tokens (-1: the line of the document was malformed)."""
+def mentions_schema(groups: tuple[str, ...], clipped: bool = False) -> pa.Schema:
+    """Mentions: one dense count per group, and the number of tokens (-1: the line of the document was malformed).
+
+    ``clipped`` is how many words of all groups the tokenizer left out, where it leaves out clipped words.
+    """
     counts = [(f"mentions_{group}", pa.int32()) for group in groups]
-    return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts])
+    left = [("clipped", pa.int32())] if clipped else []
+    return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts, *left])
 
 
 def conform(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:

@@ -2,11 +2,12 @@
 
 ``blank``        the published scripts' rule: lower-case, then split on the one character U+0020 and
                  nothing else, so that "he," is not "he" and two blanks give an empty token.
-``word``         recommended: lower-cased runs of letters, marks, numbers, connector punctuation and
+``word``         lower-cased runs of letters, marks, numbers, connector punctuation and
                  joiners (Unicode categories L, M, N, Pc and U+200C, U+200D); "man's" is "man", "s".
-``unclipped``    as ``word``, without words that lost their first letter: a lower-case word right after a full stop that
-                 itself follows a word or a closing sign. In MS MARCO's passages "channels.he remains" is a clipped
-                 "The", and there are hundreds of them; in an address "men.com" no men are named either.
+``unclipped``    the default: as ``word``, without words that lost their first letter: a lower-case word right
+                 after a full stop that itself follows a word or a closing sign. In MS MARCO's passages
+                 "channels.he remains" is a clipped "The", and there are hundreds of them; in an address
+                 "men.com" no men are named either.
 ``seyedsalehi``  the rule behind the published LIWC figures: tags and some punctuation are deleted
                  (not replaced by a blank), then runs of Python's ``\\w``.
 """
@@ -38,15 +39,22 @@ def blank(text: str) -> list[str]:
 
 
 def word(text: str) -> list[str]:
-    """Unicode words; the recommended tokenizer."""
+    """Unicode words."""
     # For ASCII the rule comes down to letters, digits and the underscore, which is six times faster.
     pattern = _ASCII_WORD if text.isascii() else _word_pattern()
     return pattern.findall(text.lower())
 
 
 def unclipped(text: str) -> list[str]:
-    """Unicode words without clipped ones, such as the "he" of "channels.he remains"."""
-    return word(_clipped_pattern(text.isascii()).sub(".", text) if "." in text else text)
+    """Unicode words without clipped ones, such as the "he" of "channels.he remains"; the default."""
+    return word(without_clipped(text))
+
+
+def without_clipped(text: str) -> str:
+    """The text with blanks in place of clipped words, so that all other words stay where they are."""
+    if "." not in text:
+        return text
+    return _clipped_pattern(text.isascii()).sub(lambda found: "." + " " * (len(found[0]) - 1), text)
 
 
 def seyedsalehi(text: str) -> list[str]:
@@ -74,7 +82,8 @@ def word_code_points() -> frozenset[int]:
 @cache
 def _clipped_pattern(is_ascii: bool) -> re.Pattern[str]:
     inside = "[A-Za-z0-9_]" if is_ascii else _word_class()
-    return re.compile(f"(?<={inside[:-1]}{re.escape(CLOSING)}])\\.[a-z]{inside}*")
+    # The full stop comes first, so that only full stops are looked at.
+    return re.compile(f"\\.(?<={inside[:-1]}{re.escape(CLOSING)}]\\.)[a-z]{inside}*")
 
 
 @cache

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
-from askew.core.text import Tokenizer
+from askew.core.text import Tokenizer, unclipped, word
 
 MAX_GROUPS = 32
 
@@ -53,6 +53,8 @@ class GroupVocabulary:
 
 def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> GroupVocabulary:
     """See each term as the tokenizer would see it in a text."""
+    # A term of a lexicon is whole: of "m.d." nothing was lost, and "m" alone is another word.
+    tokenize = word if tokenize is unclipped else tokenize
     if len(lexicon.groups) > MAX_GROUPS:
         raise DataError(f"lexicon {lexicon.name!r}: at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
     vocabulary = GroupVocabulary(lexicon.group_names)

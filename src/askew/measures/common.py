@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS, Floats, Rankings
@@ -30,7 +31,7 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
     """The parameters that every measure of lean has."""
     return {
         "lexicon": Parameter(lexicon, "which words name which group"),
-        "tokens": Parameter("word", "tokenizer by name"),
+        "tokens": Parameter(TOKENIZER, "tokenizer by name"),
         "overlap": Parameter("all", "a term of several groups counts for all of them or the first", ("all", "first")),
         "missing": Parameter(
             "error",

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core import machine
+from askew.core.defaults import TOKENIZER
 from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, seyedsalehi, strip_for_seyedsalehi, unclipped, word
 from askew.core.vocabulary import GroupVocabulary, build_vocabulary
@@ -39,10 +40,11 @@ class MentionCounter:
     """Counts one lexicon under one tokenizer. Build it once, use it for every batch."""
 
     def __init__(
-        self, lexicon: Lexicon, tokenizer: str | Tokenizer = "word", threads: int | None = None, engine: str = "auto"
+        self, lexicon: Lexicon, tokenizer: str | Tokenizer = TOKENIZER, threads: int | None = None, engine: str = "auto"
     ) -> None:
         self.tokenizer_name = tokenizer if isinstance(tokenizer, str) else getattr(tokenizer, "__name__", "custom")
         self.tokenize: Tokenizer = registry.load("tokenizer", tokenizer) if isinstance(tokenizer, str) else tokenizer
+        self.lexicon = lexicon
         self.vocabulary = build_vocabulary(lexicon, self.tokenize, self.tokenizer_name)
         self.threads = threads or machine.threads()
         self.engine = engine if self.tokenize in _COMPILED else "reference"
@@ -53,10 +55,10 @@ class MentionCounter:
         """The groups counted, in order."""
         return self.vocabulary.groups
 
-    def count(self, texts: pa.Array | pa.ChunkedArray) -> Mentions:
-        """Count a batch. A null text counts as an empty one."""
+    def count(self, texts: pa.Array | pa.ChunkedArray, size: int = 0) -> Mentions:
+        """Count a batch. A null text counts as an empty one. ``size``: the bytes of all texts, if these are a part."""
         array = _one_array(texts)
-        small = array.nbytes < SMALL_BYTES
+        small = max(size, array.nbytes) < SMALL_BYTES
         if self.engine == "reference" or (self.engine == "auto" and small):
             return self._count_plainly(array)
         return self._count_compiled(array)

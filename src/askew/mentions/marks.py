@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
-from askew.core.text import Tokenizer, blank, word
+from askew.core.text import Tokenizer, blank, unclipped, without_clipped, word
 from askew.core.vocabulary import build_vocabulary
 
 # Tokenizers whose tokens stand in the text as they are, in order; ``seyedsalehi`` deletes characters inside words.
-_KNOWN: dict[str, Tokenizer] = {"word": word, "blank": blank}
+_KNOWN: dict[str, Tokenizer] = {"unclipped": unclipped, "word": word, "blank": blank}
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class Marker:
     """Finds the words of a lexicon in texts: of all its groups, or of those named."""
 
     def __init__(
-        self, lexicon: Lexicon, tokens: str = "word", overlap: str = "all", names: Sequence[str] | None = None
+        self, lexicon: Lexicon, tokens: str = TOKENIZER, overlap: str = "all", names: Sequence[str] | None = None
     ) -> None:
         if not can_mark(tokens):
-            raise ConfigError(f"marking words: expected the tokenizer {' or '.join(_KNOWN)}, found {tokens!r}")
+            raise ConfigError(f"marking words: expected one of the tokenizers {', '.join(_KNOWN)}, found {tokens!r}")
         self.lexicon, self._tokenize = lexicon, _KNOWN[tokens]
         counted = lexicon.exclusive() if overlap == "first" else lexicon
         self._vocabulary = build_vocabulary(counted, self._tokenize, tokens)
@@ -45,7 +46,7 @@ class Marker:
     def find(self, text: str) -> list[Mark]:
         """The words of each group, in the order of the text, by the rule that mentions are counted with."""
         tokens = self._tokenize(text)
-        places = _places(text, tokens)
+        places = _places(without_clipped(text) if self._tokenize is unclipped else text, tokens)
         found, at = list[Mark](), 0
         while at < len(tokens):
             mask, used = self._vocabulary.match(tokens, at)

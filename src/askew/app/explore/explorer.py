@@ -34,6 +34,7 @@ from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.warrant import WarrantRules
 from askew.app.scoring.requested import Key, key_of
 from askew.app.search.reformulate import FirstPass
+from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction, column_of, gain_column, new_column
 from askew.core.outcome import outcome_of, verdict
@@ -108,9 +109,11 @@ class Explorer:
             raise ConfigError(f"explore: {lean.text} counts no words; results are shown by a measure that does")
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
-        marked = next((key for key in keys if can_mark(key[1])), (keys[0][0], "word", keys[0][2]))
+        marked = next((key for key in keys if can_mark(key[1])), (keys[0][0], TOKENIZER, keys[0][2]))
         if marked not in keys:
-            self.notes.append(f"Words are marked by the tokenizer word: what {keys[0][1]} counts cannot be marked.")
+            self.notes.append(
+                f"Words are marked by the tokenizer {TOKENIZER}: what {keys[0][1]} counts cannot be marked."
+            )
         return marked
 
     @cached_property

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from askew.app.explore.counting import PUBLISHED
+from askew.core.defaults import TOKENIZER
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
@@ -65,7 +66,7 @@ class WarrantRules:
         one = self._counted
         if one is None:
             return Marker(load_lexicon("gender"))
-        return Marker(one.lexicon, one.tokenizer if can_mark(one.tokenizer) else "word", one.overlap, one.names)
+        return Marker(one.lexicon, one.tokenizer if can_mark(one.tokenizer) else TOKENIZER, one.overlap, one.names)
 
     @cached_property
     def _names(self) -> Marker:

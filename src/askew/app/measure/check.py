@@ -22,6 +22,7 @@ from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
 from askew.corpora.collection import Collection, open_collection
+from askew.mentions.clipped import ClippedCounter
 from askew.mentions.count import MentionCounter
 from askew.mentions.marks import Mark, Marker
 
@@ -62,6 +63,7 @@ class CheckReport:
     documents: int
     naming: dict[str, int]
     mentions: dict[str, int]
+    clipped: dict[str, int]
     queries: int | None
     queries_naming: dict[str, int]
     judged: int | None
@@ -78,6 +80,8 @@ class CheckReport:
             share = self.naming[group] / self.documents if self.documents else 0.0
             rows.append((f"documents that name {group}", f"{self.naming[group]:,} ({share:.1%})"))
             rows.append((f"mentions of {group}", f"{self.mentions[group]:,}"))
+            if self.clipped[group]:
+                rows.append((f"words of {group} at a full stop, not counted", f"{self.clipped[group]:,}"))
         if self.queries is None:
             return [*rows, ("queries", "none in the collection")]
         rows.append(("queries", f"{self.queries:,}"))
@@ -131,6 +135,7 @@ def check(
     return CheckReport(
         collection=opened.id, groups=counted, documents=texts.documents,
         naming=texts.by_group(texts.naming), mentions=texts.by_group(texts.mentions),
+        clipped=texts.by_group(texts.clipped),
         queries=None if queries is None else queries.num_rows,
         queries_naming={} if queries is None else texts.naming_in(queries["text"]),
         judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
@@ -146,15 +151,18 @@ class _Texts:
         self._groups, self._sample, self._random = groups, sample, np.random.default_rng(seed)
         self._counter = MentionCounter(groups.counted, groups.tokenizer)
         self.documents, self._seen = 0, 0
-        self.naming, self.mentions = (np.zeros(len(groups.names), np.int64) for _ in range(2))
+        self._left_out = ClippedCounter(self._counter)
+        self.naming, self.mentions, self.clipped = (np.zeros(len(groups.names), np.int64) for _ in range(3))
         self.sampled: list[str] = []
         self._ids: list[pa.Array] = []
 
     def add(self, batch: pa.Table) -> None:
-        counts = self._counter.count(batch["text"]).counts
+        found = self._counter.count(batch["text"])
+        counts = found.counts
         self.documents += batch.num_rows
         self.naming += (counts > 0).sum(axis=0)
         self.mentions += counts.sum(axis=0)
+        self.clipped += self._left_out.count(batch["text"], found).sum(axis=0)
         self._ids += batch["doc_id"].chunks
         self._keep([batch["text"][int(row)].as_py() for row in self._chosen(np.flatnonzero(counts.any(axis=1)))])
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.app.scoring.requested import fields_of, keys_of, reads_as_published, texts_of
+from askew.core.defaults import TOKENIZER
 from askew.core.fingerprint import fingerprint
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon
@@ -22,6 +23,7 @@ from askew.engine.manifest import Manifest
 from askew.engine.run import StepOutcome, run_step, step_key
 from askew.engine.store import Store
 from askew.measures.catalogue import Catalogue, find_preset
+from askew.mentions.clipped import ClippedCounter
 from askew.mentions.count import counter_for
 from askew.plugins import registry
 
@@ -38,10 +40,11 @@ class Annotate:
     name = "annotate"
     version = 2
 
-    def __init__(self, lexicon: str | Lexicon = "rekabsaz2020", tokens: str = "word", overlap: str = "all") -> None:
+    def __init__(self, lexicon: str | Lexicon = "rekabsaz2020", tokens: str = TOKENIZER, overlap: str = "all") -> None:
         self.lexicon = load_lexicon(lexicon)
         self.tokens, self.overlap = tokens, overlap
         self.counter = counter_for(self.lexicon, tokens, overlap)
+        self._clipped = ClippedCounter(self.counter) if tokens == "unclipped" else None
 
     def settings(self) -> Mapping[str, Any]:
         """The lexicon by its content, the tokenizer and who brought it, and what a shared term counts for."""
@@ -59,8 +62,10 @@ class Annotate:
             pa.array(np.where(malformed, MALFORMED, found.tokens).astype(np.int32)),
             *(pa.array(found.counts[:, g]) for g in range(len(found.groups))),
         ]
-        names = ["doc_id", "tokens", *(f"mentions_{group}" for group in found.groups)]
-        return conform(pa.table(columns, names=names), mentions_schema(found.groups), "annotate"), {}
+        if self._clipped is not None:
+            columns.append(pa.array(self._clipped.count(rows["text"], found).sum(axis=1, dtype=np.int32)))
+        schema = mentions_schema(found.groups, self._clipped is not None)
+        return conform(pa.table(columns, names=schema.names), schema, "annotate"), {}
 
 
 @dataclass(frozen=True)

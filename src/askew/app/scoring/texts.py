@@ -21,6 +21,7 @@ from askew.corpora.files import Meter
 from askew.corpora.memory import documents_in_memory
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
+from askew.mentions.clipped import ClippedCounter
 from askew.mentions.count import counter_for
 from askew.plugins.kinds import DocMentions
 
@@ -30,9 +31,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class _FoundCounts(DocMentions):
-    """Mentions on the way: which documents are malformed is always said."""
+    """Mentions on the way: which documents are malformed is always said, and how many clipped words were left out."""
 
     malformed: npt.NDArray[np.bool_]
+    clipped: npt.NDArray[np.int32] = field(kw_only=True)
 
 
 @dataclass
@@ -84,7 +86,7 @@ def count_needed(
     lexicons: Mapping[str, Lexicon], progress: Progress | None = None,
 ) -> tuple[dict[Key, DocMentions], list[str]]:  # fmt: skip
     """Read from the store what is there; stream the documents once for the rest. Also what there is to tell of it."""
-    found: dict[Key, DocMentions] = {}
+    found: dict[Key, _FoundCounts] = {}
     rest, manifests = [], []
     for key in keys:
         manifest = source.stored(lexicons[key[0]], key)
@@ -107,7 +109,19 @@ def count_needed(
             f"{source.name}: {malformed[0]} lines are not two columns; as in the published scripts they are empty "
             "documents for RaB and ARaB, and unknown to FaiRR and NFaiRR"
         )
-    return found, notes
+    return dict(found), [*notes, *_clipped_note(found)]
+
+
+def _clipped_note(found: Mapping[Key, _FoundCounts]) -> list[str]:
+    """How many words were left out, of the lexicon that lost most; nothing is dropped in silence."""
+    sums = [(int(one.clipped.sum()), int(one.counts.sum()), key[0].partition("@")[0]) for key, one in found.items()]
+    left, counted, lexicon = max(sums, default=(0, 0, ""))
+    if not left:
+        return []
+    return [
+        f"{left:,} of {left + counted:,} words that name a group (lexicon {lexicon}) "
+        "were not counted: they lost their first letter after a full stop ('channels.he'); tokens=word counts them"
+    ]
 
 
 def _malformed_lines(source: DocumentSource, manifest: Manifest) -> int:
@@ -118,7 +132,7 @@ def _malformed_lines(source: DocumentSource, manifest: Manifest) -> int:
 
 def _read_stored(
     source: DocumentSource, manifest: Manifest, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]
-) -> DocMentions:
+) -> _FoundCounts:
     columns = [name for name in manifest.columns if name.startswith("mentions_")]
     groups = tuple(name.removeprefix("mentions_") for name in columns)
     found = _empty(groups, len(doc_ids))
@@ -133,20 +147,24 @@ def _read_stored(
         found.malformed[places] = tokens == MALFORMED
         for group, name in enumerate(columns):
             found.counts[places, group] = chosen[name].to_numpy()
+        if "clipped" in manifest.columns:
+            found.clipped[places] = chosen["clipped"].to_numpy()
     return found
 
 
 def _empty(groups: tuple[str, ...], size: int) -> _FoundCounts:
-    counts = np.zeros((size, len(groups)), np.int32)
-    return _FoundCounts(groups, counts, np.zeros(size, np.int32), np.zeros(size, np.bool_), np.zeros(size, np.bool_))
+    counts, (tokens, clipped) = np.zeros((size, len(groups)), np.int32), np.zeros((2, size), np.int32)
+    known, malformed = np.zeros((2, size), np.bool_)
+    return _FoundCounts(groups, counts, tokens, known, malformed, clipped=clipped)
 
 
 def _count_streaming(
     source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[Key],
     lexicons: Mapping[str, Lexicon], progress: Progress | None,
-) -> tuple[dict[Key, DocMentions], int]:  # fmt: skip
+) -> tuple[dict[Key, _FoundCounts], int]:  # fmt: skip
     """Stream the documents once; count every key in those that are needed. Also how many lines are malformed."""
     counters = {key: counter_for(lexicons[key[0]], key[1], key[2]) for key in keys}
+    clipped = {key: ClippedCounter(counter) for key, counter in counters.items()}
     size = len(doc_ids)
     found = {key: _empty(counter.groups, size) for key, counter in counters.items()}
     ordinals = np.flatnonzero(needed)
@@ -164,11 +182,12 @@ def _count_streaming(
                 counted = counter.count(texts)
                 found[key].counts[places] = counted.counts
                 found[key].tokens[places] = counted.tokens
+                found[key].clipped[places] = clipped[key].count(texts, counted).sum(axis=1)
                 found[key].known[places] = True
                 found[key].malformed[places] = texts.is_null().to_numpy(zero_copy_only=False)
         if progress:
             progress(source.meter.done if total else rows_read, total)
-    return dict(found), malformed
+    return found, malformed
 
 
 def _places(
