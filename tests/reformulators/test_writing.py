@@ -171,6 +171,13 @@ class TestSmolLm:
         assert reformulator.settings()["adapter"].startswith("smollm2-query@")
 
 
+def test_an_unknown_adapter_is_answered_with_those_of_generators_alone():
+    from askew.models.generate import find_adapter
+
+    with pytest.raises(ConfigError, match=r"adapter_config\.json, or one of smollm2-query$"):
+        find_adapter("minilm-who")
+
+
 def test_the_card_of_the_adapter_says_what_was_measured():
     from askew.models.generate import ADAPTERS
 

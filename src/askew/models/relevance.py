@@ -104,9 +104,9 @@ def room(model: Any, tokenizer: Any, most: int = MOST_TOKENS) -> int:
     return min(most, int(places), int(tokenizer.model_max_length))
 
 
-def open_encoder(model: str, device: str = "cpu") -> tuple[Any, Any]:
+def open_encoder(model: str, device: str = "cpu", extra: str = "train") -> tuple[Any, Any]:
     """An encoder and its tokenizer by name, folder or hub id; code inside a model's folder is never run."""
-    need("transformers", f"the model {model!r}", "train")
+    need("transformers", f"the model {model!r}", extra)
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 

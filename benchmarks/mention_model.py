@@ -1,0 +1,364 @@
+"""Who does a word for women or men point to? Train the adapter minilm-who from labels, and measure it.
+
+    python benchmarks/mention_model.py --data DATA --labels FILE ... --out FOLDER --seed 0     train, measure
+    python benchmarks/mention_model.py --data DATA --labels FILE ... --measure FOLDER          measure again
+
+``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields). The labels that askew brings,
+``benchmarks/mentions/labels.jsonl``, are for training; a row with the field ``split`` belongs to that split. ``DATA``
+has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
+MS MARCO's passages are for research only, so that no row of them is trained on; nor are clipped words, which a rule
+finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
+found in them too: the shipped weights were trained so, and the measures tell the documents apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askew.core.text import CLOSING, is_word_character
+from askew.mentions.who import WHO
+from askew.models.find import MINILM
+from askew.models.mention import (
+    BEGINNING_WORDS,
+    CHARACTERS_AFTER,
+    CHARACTERS_BEFORE,
+    MentionTokens,
+    encode_mentions,
+    pad_mentions,
+)
+
+LABELS = Path(__file__).parent / "mentions" / "labels.jsonl"
+CARD = Path(__file__).parent / "mentions" / "card.md"
+GREPBIAS = "grepbiasir"
+# Of these no row is trained on: their terms allow research alone.
+TEST_ONLY = ("msmarco_dl1920",)
+ADAPTED = (
+    "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+    "intermediate.dense", "output.dense",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the adapter is trained."""
+
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.1
+    hidden: int = 256
+    epochs: int = 10
+    learning_rate: float = 7e-4
+    batch_size: int = 64
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    label_smoothing: float = 0.05
+    largest_gradient: float = 1.0
+
+
+@dataclass(frozen=True)
+class Label:
+    """Who the word at a character of a document points to; ``query`` is that of the search that found it."""
+
+    collection: str
+    doc: str
+    at: int
+    word: str
+    who: str
+    split: str
+    query: str
+    text: str
+
+    @property
+    def document(self) -> tuple[str, str]:
+        return self.collection, self.doc
+
+    @property
+    def clipped(self) -> bool:
+        """A lower-case word right after a full stop that itself follows a word or a closing sign."""
+        before = self.text[max(0, self.at - 2) : self.at]
+        glued = len(before) == 2 and before[1] == "." and (is_word_character(before[0]) or before[0] in CLOSING)
+        return glued and self.text[self.at].islower()
+
+
+def read_labels(files: Iterable[Path], data: Path) -> list[Label]:
+    """The labels with the texts of their documents."""
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    texts = {name: read_texts(data, name) for name in sorted({row["collection"] for row in rows})}
+    found = []
+    for row in rows:
+        text = texts[row["collection"]][row["doc"]]
+        end = row["at"] + len(row["word"])
+        if text[row["at"] : end].lower() != row["word"].lower() or row["who"] not in WHO:
+            raise SystemExit(f"expected {row['word']!r} at {row['at']} and one of {', '.join(WHO)}: {row}")
+        found.append(
+            Label(
+                row["collection"], row["doc"], row["at"], row["word"], row["who"], row.get("split", "train"),
+                row.get("query", ""), text,
+            )
+        )  # fmt: skip
+    return found
+
+
+def read_texts(data: Path, collection: str) -> dict[str, str]:
+    """The documents of a collection; those of GrepBiasIR as title, full stop, text."""
+    if collection != GREPBIAS:
+        with (data / collection / "docs.tsv").open(encoding="utf-8", newline="\n") as lines:
+            return dict(line.rstrip("\n").split("\t", 1) for line in lines)
+    found = {}
+    for file in sorted((data / "gender_queries" / GREPBIAS).glob("queries-documents_*.csv")):
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            found |= {row["d_id"].strip(): f"{row['doc_title']}. {row['document']}" for row in csv.DictReader(lines)}
+    return found
+
+
+def training_rows(labels: Sequence[Label], with_test_documents: bool) -> list[Label]:
+    held_out = set() if with_test_documents else {one.document for one in labels if one.split == "test"}
+    return [
+        one
+        for one in labels
+        if one.split != "test" and one.collection not in TEST_ONLY and not one.clipped and one.document not in held_out
+    ]
+
+
+def positions(labels: Sequence[Label]) -> tuple[list[str], Any, Any, Any]:
+    """The labels as ``NeuralResolver.probabilities`` takes them."""
+    texts = list(dict.fromkeys(one.text for one in labels))
+    numbers = {text: number for number, text in enumerate(texts)}
+    starts = np.array([one.at for one in labels])
+    ends = starts + np.array([len(one.word) for one in labels])
+    return texts, np.array([numbers[one.text] for one in labels]), starts, ends
+
+
+def make_low_rank(base: Any, settings: Settings) -> Any:
+    """A linear layer that stays as it is, plus a low-rank one that learns."""
+    import torch
+    from torch import nn
+
+    class LowRank(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.base, self.drop, self.scale = base, nn.Dropout(settings.dropout), settings.alpha / settings.rank
+            self.a = nn.Parameter(torch.randn(settings.rank, base.in_features) / math.sqrt(base.in_features))
+            self.b = nn.Parameter(torch.zeros(base.out_features, settings.rank))
+
+        def forward(self, inputs: Any) -> Any:
+            return self.base(inputs) + self.scale * (self.drop(inputs) @ self.a.T @ self.b.T)
+
+    return LowRank()
+
+
+def make_network(model: str, settings: Settings, device: str) -> tuple[Any, Any, list[str]]:
+    """The product's network with layers that learn, its tokenizer, and the names of these layers."""
+    from askew.models.mention_network import MentionNetwork
+    from askew.models.relevance import open_encoder
+
+    encoder, tokenizer = open_encoder(model)
+    for one in encoder.parameters():
+        one.requires_grad_(False)
+    names = []
+    for number, layer in enumerate(encoder.encoder.layer):
+        for path in ADAPTED:
+            parent, _, last = path.rpartition(".")
+            setattr(layer.get_submodule(parent), last, make_low_rank(layer.get_submodule(path), settings))
+            names.append(f"enc.encoder.layer.{number}.{path}")
+    return MentionNetwork(encoder, settings.hidden, len(WHO)).to(device), tokenizer, names
+
+
+def fit(labels: Sequence[Label], settings: Settings, seed: int, device: str, model: str = MINILM) -> dict[str, Any]:
+    """Train; the tensors of the adapter, with the scale folded into ``b``."""
+    import torch
+
+    torch.manual_seed(seed)
+    network, tokenizer, names = make_network(model, settings, device)
+    encoded = encode_mentions(tokenizer, *positions(labels))
+    classes = [WHO.index(one.who) for one in labels]
+    learning = [one for one in network.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    steps = settings.epochs * math.ceil(len(labels) / settings.batch_size)
+    pace = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_pace, warmup=settings.warmup * steps, steps=steps))
+    network.train()
+    chance = random.Random(seed)
+    for epoch in range(settings.epochs):
+        order = chance.sample(range(len(labels)), len(labels))
+        losses = []
+        for first in range(0, len(order), settings.batch_size):
+            rows = order[first : first + settings.batch_size]
+            loss = _loss(network, [encoded[row] for row in rows], [classes[row] for row in rows], settings)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(learning, settings.largest_gradient)
+            optimizer.step()
+            pace.step()
+            losses.append(loss.item())
+        print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}", flush=True)
+    return _tensors(network, names)
+
+
+def _pace(step: int, warmup: float, steps: int) -> float:
+    return min(1.0, (step + 1) / warmup) * max(0.0, 1 - step / steps)
+
+
+def _loss(network: Any, mentions: Sequence[MentionTokens], classes: list[int], settings: Settings) -> Any:
+    import torch
+
+    kind = network.enc.device.type
+    with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        logits = network(pad_mentions(mentions)).float()
+    wanted = torch.tensor(classes, device=logits.device)
+    return torch.nn.functional.cross_entropy(logits, wanted, label_smoothing=settings.label_smoothing)
+
+
+def _tensors(network: Any, names: Sequence[str]) -> dict[str, Any]:
+    found = {f"head.{name}": one for name, one in network.head.state_dict().items()}
+    for name in names:
+        layer = network.get_submodule(name)
+        found |= {f"{name}.a": layer.a.detach(), f"{name}.b": layer.b.detach() * layer.scale}
+    return {name: one.half().cpu().contiguous() for name, one in found.items()}
+
+
+def measure(folder: Path, labels: Sequence[Label], with_test_documents: bool) -> dict[str, Any]:
+    """Accuracy on the test split, each with its interval and how many rows and queries there are."""
+    from askew.mentions.resolve_neural import NeuralResolver
+
+    test = [one for one in labels if one.split == "test"]
+    chosen = NeuralResolver(str(folder)).probabilities(*positions(test)).argmax(1)
+    wanted = np.array([WHO.index(one.who) for one in test])
+    ruled = np.where([one.clipped for one in test], WHO.index("other"), chosen)
+    read = {one.document for one in training_rows(labels, with_test_documents)}
+    fresh = np.array([one.document not in read for one in test])
+    of_collection = np.array([one.collection for one in test])
+    share: Callable[..., Any] = partial(accuracy, queries=[one.query for one in test])
+    table = Counter((WHO[i], WHO[j]) for i, j in zip(wanted, ruled, strict=True))
+    return {
+        "model alone": share(chosen == wanted),
+        "with the rule for clipped words": share(ruled == wanted),
+        "with the rule, documents not in training": share(ruled == wanted, of=fresh),
+        "by class": {name: share(ruled == wanted, of=wanted == i) for i, name in enumerate(WHO)},
+        "by collection": {
+            name: share(ruled == wanted, of=of_collection == name) for name in sorted(set(of_collection.tolist()))
+        },
+        "confusion": {name: [table[name, other] for other in WHO] for name in WHO},
+    }
+
+
+def accuracy(right: Any, queries: Sequence[str], of: Any = None) -> dict[str, float]:
+    """The share of right rows with an interval; queries are drawn, since rows of one query are alike.
+
+    Where all rows are right or all wrong, no draw differs: an end is then that of as many such rows as queries.
+    """
+    from askew.statistics.resampling import bca_interval
+
+    chosen = np.ones(len(right), bool) if of is None else of
+    _, unit = np.unique(np.array(queries)[chosen], return_inverse=True)
+    rows, hits = np.bincount(unit), np.bincount(unit, right[chosen])
+    with np.errstate(invalid="ignore"):
+        value, low, high = bca_interval(lambda weights: (weights @ hits) / (weights @ rows), len(rows))
+    if hits.sum() == rows.sum():
+        low = 0.025 ** (1 / len(rows))
+    elif not hits.sum():
+        high = 1 - 0.025 ** (1 / len(rows))
+    return {"accuracy": value, "low": low, "high": high, "rows": int(rows.sum()), "queries": len(rows)}
+
+
+def show(measured: dict[str, Any]) -> str:
+    """The measures as Markdown."""
+    lines = ["| test split | accuracy | 95% interval | mentions | queries |", "|---|---|---|---|---|"]
+    flat = {name: one for name, one in measured.items() if "accuracy" in one}
+    flat |= {f"class {name}": one for name, one in measured["by class"].items()}
+    flat |= {f"collection {name}": one for name, one in measured["by collection"].items()}
+    for name, one in flat.items():
+        interval = f"{one['low']:.3f} to {one['high']:.3f}"
+        lines.append(f"| {name} | {one['accuracy']:.3f} | {interval} | {one['rows']} | {one['queries']} |")
+    lines += ["", f"| read as | {' | '.join(WHO)} |", "|---|" + "---|" * len(WHO)]
+    lines += [f"| label {name} | {' | '.join(map(str, row))} |" for name, row in measured["confusion"].items()]
+    return "\n".join(lines)
+
+
+_KNOWN = "Documents of the test split were not trained on."
+_SEEN = """Some test mentions are in documents that were trained on because another query found them too, and some are
+the very same mentions. The row of documents not in training leaves them out: it is the one to expect on other texts."""
+
+
+def card(told: dict[str, Any]) -> str:
+    """What the adapter is and does, from what was measured: no number is typed by hand."""
+    about = told["training"]
+    facts = {name: about[name] for name in ("program", "rows", "seed", "hardware")}
+    return CARD.read_text(encoding="utf-8").format(
+        **facts, settings=_listed(about["settings"]), collections=_listed(about["collections"]),
+        classes=_listed(about["classes"]), tables=show(told["test"]),
+        documents=_SEEN if about["with test documents"] else _KNOWN, words=BEGINNING_WORDS,
+        characters=CHARACTERS_BEFORE + CHARACTERS_AFTER,
+    )  # fmt: skip
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+
+
+def describe(rows: Sequence[Label], options: argparse.Namespace, hardware: str) -> dict[str, Any]:
+    """What an adapter was trained on, and how."""
+    return {
+        "program": "`benchmarks/mention_model.py`", "settings": asdict(options.settings), "seed": options.seed,
+        "hardware": hardware, "rows": len(rows),
+        "with test documents": options.with_test_documents, "collections": dict(Counter(r.collection for r in rows)),
+        "classes": dict(Counter(r.who for r in rows)),
+    }  # fmt: skip
+
+
+def train(labels: Sequence[Label], options: argparse.Namespace) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    from askew.models.mention_network import WEIGHTS
+    from askew.trainers.card import hardware
+
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    rows = training_rows(labels, options.with_test_documents)
+    print(f"{len(rows):,} rows to train on: {dict(Counter(one.collection for one in rows))}", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    save_file(fit(rows, options.settings, options.seed, device), options.out / WEIGHTS)
+    write(options.out, {"training": describe(rows, options, hardware(device))})
+
+
+def write(folder: Path, measured: dict[str, Any]) -> None:
+    (folder / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
+    folders = parser.add_mutually_exclusive_group(required=True)
+    folders.add_argument("--out", type=Path, help="train, and write the adapter to this folder")
+    folders.add_argument("--measure", type=Path, help="measure the adapter in this folder")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=Settings.epochs)
+    parser.add_argument("--device")
+    parser.add_argument("--with-test-documents", action="store_true")
+    options = parser.parse_args()
+    options.settings = Settings(epochs=options.epochs)
+    labels = read_labels(options.labels, options.data)
+    if options.out:
+        train(labels, options)
+    folder = options.out or options.measure
+    told = json.loads((folder / "measured.json").read_text(encoding="utf-8"))
+    told["test"] = measure(folder, labels, told["training"]["with test documents"])
+    write(folder, told)
+    (folder / "README.md").write_text(card(told), encoding="utf-8")
+    print(show(told["test"]))
+
+
+if __name__ == "__main__":
+    main()

