@@ -8,7 +8,7 @@
 has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
 MS MARCO's passages are for research only, so that no row of them is trained on; nor are clipped words, which a rule
 finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
-found in them too: the shipped weights were trained so, and the measures tell the documents apart.
+found in them too, and the measures tell the documents apart.
 """
 
 from __future__ import annotations
