@@ -27,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from askew.core.text import CLOSING, is_word_character
-from askew.mentions.who import WHO
+from askew.core.text import is_clipped
+from askew.core.who import WHO
+from askew.mentions.resolve import Resolver
 from askew.models.find import MINILM
 from askew.models.mention import (
     BEGINNING_WORDS,
@@ -87,9 +88,7 @@ class Label:
     @property
     def clipped(self) -> bool:
         """A lower-case word right after a full stop that itself follows a word or a closing sign."""
-        before = self.text[max(0, self.at - 2) : self.at]
-        glued = len(before) == 2 and before[1] == "." and (is_word_character(before[0]) or before[0] in CLOSING)
-        return glued and self.text[self.at].islower()
+        return is_clipped(self.text, self.at)
 
 
 def read_labels(files: Iterable[Path], data: Path) -> list[Label]:
@@ -232,8 +231,13 @@ def measure(folder: Path, labels: Sequence[Label], with_test_documents: bool) ->
     """Accuracy on the test split, each with its interval and how many rows and queries there are."""
     from askew.mentions.resolve_neural import NeuralResolver
 
+    return measure_with(NeuralResolver(str(folder)), labels, with_test_documents)
+
+
+def measure_with(resolver: Resolver, labels: Sequence[Label], with_test_documents: bool) -> dict[str, Any]:
+    """The same of any resolver."""
     test = [one for one in labels if one.split == "test"]
-    chosen = NeuralResolver(str(folder)).probabilities(*positions(test)).argmax(1)
+    chosen = resolver.probabilities(*positions(test)).argmax(1)
     wanted = np.array([WHO.index(one.who) for one in test])
     ruled = np.where([one.clipped for one in test], WHO.index("other"), chosen)
     read = {one.document for one in training_rows(labels, with_test_documents)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askew.mentions.who import WHO
+from askew.core.who import WHO
 from askew.models.mention import MOST_TOKENS
 
 pytest.importorskip("torch", reason="the extra neural is not installed")

@@ -8,7 +8,7 @@ import pytest
 
 from askew.core.errors import ConfigError, DataError, MissingExtra
 from askew.core.shipped import DATA
-from askew.mentions.who import WHO
+from askew.core.who import WHO
 
 pytest.importorskip("torch", reason="the extra neural is not installed")
 

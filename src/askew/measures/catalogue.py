@@ -15,6 +15,7 @@ from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
 from askew.core.shipped import DATA
+from askew.core.who import ANY, WHO, classes_of, resolver_id
 from askew.measures.borrowed import effectiveness_names
 from askew.measures.common import pick_groups
 from askew.measures.effectiveness import COLUMNAR, find_effectiveness
@@ -152,7 +153,7 @@ class Catalogue:
         overrides = {key: value for key, value in self.overrides.items() if key in family.parameters}
         params = {**defaults, **self._from_preset(family), **self._from_groups(family), **overrides, **own}
         self._check(text, params, family)
-        filled = {key: value for key, value in params.items() if value is not None}
+        filled = _with_resolver(text, {key: value for key, value in params.items() if value is not None})
         complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
         return MeasureRequest(text, complete, family)
 
@@ -248,6 +249,16 @@ def is_shipped(lexicon_id: str) -> bool:
     """Whether an id is that of a lexicon that comes with askew, by name and content."""
     name = lexicon_id.partition("@")[0]
     return name in shipped_lexicons() and load_lexicon(name).id == lexicon_id
+
+
+def _with_resolver(text: str, params: dict[str, Value]) -> dict[str, Value]:
+    """Name the classes of mentions in their order, and the resolver by its content; none where all mentions count."""
+    if "who" not in params:
+        return params
+    who = "+".join(classes_of(str(params["who"]), f"measure {text}"))
+    if who == "+".join(WHO):
+        return {**{key: value for key, value in params.items() if key != "resolver"}, "who": ANY}
+    return {**params, "who": who, "resolver": resolver_id(str(params["resolver"]))}
 
 
 def _usual(measure: Measure, family: MeasureFamily) -> dict[str, Value | None]:

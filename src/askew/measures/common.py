@@ -11,6 +11,7 @@ from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS, Floats, Rankings
+from askew.core.who import ANY
 from askew.plugins.kinds import DocMentions, Inputs, Parameter
 
 MISSING = ("error", "zero", "drop", "skip")
@@ -33,6 +34,10 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         "lexicon": Parameter(lexicon, "which words name which group"),
         "tokens": Parameter(TOKENIZER, "tokenizer by name"),
         "overlap": Parameter("all", "a term of several groups counts for all of them or the first", ("all", "first")),
+        "who": Parameter(
+            ANY, "which mentions count, by estimate: real, fictional, generic, name, other, joined by +", quiet=True
+        ),
+        "resolver": Parameter("light", "what tells who a mention points to: light or neural", quiet=True),
         "missing": Parameter(
             "error",
             "a ranked document without text: an error; counts as naming no group (zero); taken out before "
@@ -69,7 +74,9 @@ def rounded(measure: Measure, values: Floats) -> Floats:
 
 def mentions_for(measure: Measure, inputs: Inputs) -> DocMentions:
     """The mentions a measure asks for."""
-    return inputs.mentions(text(measure, "lexicon"), text(measure, "tokens"), text(measure, "overlap"))
+    who = str(measure.param("who", ANY))
+    told = () if who == ANY else (who, text(measure, "resolver"))
+    return inputs.mentions(text(measure, "lexicon"), text(measure, "tokens"), text(measure, "overlap"), *told)
 
 
 def known_to(measure: Measure, mentions: DocMentions) -> npt.NDArray[np.bool_]:

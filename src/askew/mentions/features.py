@@ -145,7 +145,9 @@ def features_of(
     kind = 1 if np.any(word == _PRONOUN_HASHES) else 2
     left = _tokens(data, max(text_start, start - LEFT_BYTES), start, LEFT_TOKENS, True, hashes[1], shapes[1])
     right = _tokens(data, end, min(text_end, end + RIGHT_BYTES), RIGHT_TOKENS, False, hashes[2], shapes[2])
-    first = _tokens(data, text_start, min(text_end, text_start + START_BYTES), START_TOKENS, False, hashes[3], shapes[3])
+    first = _tokens(
+        data, text_start, min(text_end, text_start + START_BYTES), START_TOKENS, False, hashes[3], shapes[3]
+    )
     n = 0
     out[n] = _feature(1, word)
     out[n + 1] = _feature(2, np.uint64(kind))
@@ -159,13 +161,11 @@ def features_of(
     n = _capitals(kind, left, shapes, out, n)
     # Words anywhere around, before or after: what the passage is about.
     n = _each_once(46, hashes[1], 0, left, out, n)
-    return _each_once(46, hashes[2], 0, right, out, n)
+    return int(_each_once(46, hashes[2], 0, right, out, n))
 
 
 @compiled
-def _near(
-    kind: int, word: Any, shape: int, left: int, right: int, hashes: Any, shapes: Any, out: Any, n: int
-) -> int:
+def _near(kind: int, word: Any, shape: int, left: int, right: int, hashes: Any, shapes: Any, out: Any, n: int) -> int:
     """The tokens next to the word, each by its place, and the pairs with the word."""
     for place in range(PLACES):
         at = left - 1 - place
@@ -212,7 +212,11 @@ def _capitals(kind: int, left: int, shapes: Any, out: Any, n: int) -> int:
 @compiled
 def scratch() -> Any:
     """Working space for ``features_of``."""
-    return np.zeros((4, LEFT_TOKENS), np.uint64), np.zeros((4, LEFT_TOKENS), np.int64), np.zeros(MOST_FEATURES, np.uint32)
+    return (
+        np.zeros((4, LEFT_TOKENS), np.uint64),
+        np.zeros((4, LEFT_TOKENS), np.int64),
+        np.zeros(MOST_FEATURES, np.uint32),
+    )
 
 
 @compiled

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
-from askew.core.text import Tokenizer, blank, unclipped, without_clipped, word
+from askew.core.text import ASCII_WORD, Tokenizer, blank, unclipped, without_clipped, word
 from askew.core.vocabulary import build_vocabulary
 
 # Tokenizers whose tokens stand in the text as they are, in order; ``seyedsalehi`` deletes characters inside words.
@@ -42,19 +42,34 @@ class Marker:
         counted = lexicon.exclusive() if overlap == "first" else lexicon
         self._vocabulary = build_vocabulary(counted, self._tokenize, tokens)
         self.groups = self._vocabulary.groups if names is None else tuple(names)
+        many = self._vocabulary.phrases or self._vocabulary.prefixes
+        self._single = not many and self._tokenize is not blank
 
     def find(self, text: str) -> list[Mark]:
         """The words of each group, in the order of the text, by the rule that mentions are counted with."""
+        found = []
+        for start, end, mask in self.spans(text):
+            # A word of a group that is not compared is used up all the same, as where mentions are counted.
+            every = [name for bit, name in enumerate(self._vocabulary.groups) if mask >> bit & 1]
+            groups = tuple(name for name in every if name in self.groups)
+            found += [Mark(start, end, groups)] if groups else []
+        return found
+
+    def spans(self, text: str) -> list[tuple[int, int, int]]:
+        """Start and end of each word of the lexicon, with one bit for each group of the lexicon that it names."""
+        read = without_clipped(text) if self._tokenize is unclipped else text
+        if self._single and text.isascii():
+            # No phrases, no prefixes: each token is looked up by itself, which is four times as fast.
+            words = self._vocabulary.words
+            each = ASCII_WORD.finditer(read.lower())
+            return [(*token.span(), words[token[0]]) for token in each if token[0] in words]
         tokens = self._tokenize(text)
-        places = _places(without_clipped(text) if self._tokenize is unclipped else text, tokens)
-        found, at = list[Mark](), 0
+        places = _places(read, tokens)
+        found, at = [], 0
         while at < len(tokens):
             mask, used = self._vocabulary.match(tokens, at)
             if mask:
-                # A word of a group that is not compared is used up all the same, as where mentions are counted.
-                every = [name for bit, name in enumerate(self._vocabulary.groups) if mask >> bit & 1]
-                groups = tuple(name for name in every if name in self.groups)
-                found += [Mark(places[at][0], places[at + used - 1][1], groups)] if groups else []
+                found.append((places[at][0], places[at + used - 1][1], mask))
             at += used
         return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats, Ints
 from askew.core.shipped import DATA
-from askew.mentions.who import WHO
+from askew.core.who import WHO
 from askew.models import MINILM, identify
 from askew.models.find import need
 from askew.models.mention import MentionTokens, encode_mentions, pad_mentions

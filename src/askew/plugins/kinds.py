@@ -103,7 +103,7 @@ class Inputs:
     run_name: str
     doc_ids: pa.Array
     rankings: Mapping[str, Rankings]
-    find_mentions: Callable[[str, str, str], DocMentions] | None = None
+    find_mentions: Callable[..., DocMentions] | None = None
     judgements: Judgements | None = None
     background: Mapping[str, Rankings] | Rankings | None = None
 
@@ -115,11 +115,11 @@ class Inputs:
         """The background run under an order rule; None where no background was given."""
         return self.background[order] if isinstance(self.background, Mapping) else self.background
 
-    def mentions(self, lexicon: str, tokens: str, overlap: str = "all") -> DocMentions:
-        """Mentions counted with a lexicon and a tokenizer."""
+    def mentions(self, lexicon: str, tokens: str, overlap: str = "all", *who: str) -> DocMentions:
+        """Mentions counted with a lexicon and a tokenizer; ``who`` are classes of mentions and the resolver's id."""
         if self.find_mentions is None:
-            raise ConfigError("measures of lean need the texts: give the documents with --docs")
-        return self.find_mentions(lexicon, tokens, overlap)
+            raise ConfigError("measures of lean need the texts: give the documents with docs=")
+        return self.find_mentions(lexicon, tokens, overlap, *who)
 
 
 @runtime_checkable

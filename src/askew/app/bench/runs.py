@@ -22,6 +22,7 @@ from askew.app.build.built_pairs import LEAN
 from askew.app.build.recipe import Recipe, reformulate_stage, retrieve_stage
 from askew.app.build.runs import RetrieveStage
 from askew.app.build.variants import ORIGINAL, ReformulateStage
+from askew.app.scoring.annotate import Annotate
 from askew.app.scoring.ranked import NEUTRAL, group_names, leaning_groups
 from askew.app.scoring.universe import RunLike, as_run
 from askew.core.errors import ConfigError, DataError, UnknownName
@@ -145,7 +146,7 @@ class MethodRunner:
         counted = self._counted(method)
         # Two groups are named in the counts that the measures read too; of more, only those that are compared count.
         words = counted.counted if counted.difference == "auto" else counted.lexicon
-        mentions = self.resources.mentions(words, counted.tokenizer, counted.overlap)
+        mentions = self.resources.mentions(Annotate(words, counted.tokenizer, counted.overlap))
         names = group_names(mentions, counted.difference)
         targets = read_targets(method.settings.get("targets", EVEN), names)
         groups = leaning_groups(mentions, counted.difference)

@@ -20,7 +20,8 @@ from askew.app.scoring.lists import JudgedQueries
 from askew.app.search.retrieve import index_documents
 from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
-from askew.core.lexicon import Lexicon
+from askew.core.tables import counts_of
+from askew.core.who import ANY
 from askew.corpora.collection import Collection, open_collection
 from askew.engine.run import run_step, step_key
 from askew.engine.store import Store
@@ -110,16 +111,14 @@ class Resources:
         """Names the mentions of the documents."""
         return step_key(stage, self.documents.key)
 
-    def mentions(self, lexicon: Lexicon, tokens: str, overlap: str) -> DocMentions:
-        """Mentions of every document, in the order of the index."""
-        stage = Annotate(lexicon, tokens, overlap)
+    def mentions(self, stage: Annotate, who: str = ANY) -> DocMentions:
+        """Mentions of every document, or those of some classes, in the order of the index."""
         with self.store.lock(f"mentions-{self.mentions_key(stage)}"):
             manifest = run_step(self.store, "mentions", stage, self.documents).manifest
         table = pa.concat_tables(self.store.read(manifest))
         if not table["doc_id"].combine_chunks().equals(self.doc_ids):
             raise DataError(f"collection {self.collection.id}: the documents have changed since they were indexed")
-        groups = tuple(name.removeprefix("mentions_") for name in table.column_names if name.startswith("mentions_"))
-        counts = np.stack([table[f"mentions_{group}"].to_numpy() for group in groups], axis=1).astype(np.int32)
+        groups, counts = counts_of(table, who)
         tokens_of = table["tokens"].to_numpy()
         return DocMentions(groups, counts, np.maximum(tokens_of, 0).astype(np.int32), np.ones(len(table), np.bool_))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.app.build.resources import Resources
-from askew.app.scoring.annotate import Annotate
+from askew.app.scoring.annotate import Annotate, stage_of
 from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.requested import Key, keys_of
 from askew.app.scoring.scorer import Scorer
@@ -66,7 +66,7 @@ class Evaluate:
         }
 
     def _annotate(self, key: Key) -> Annotate:
-        return Annotate(self._catalogue.lexicons[key[0]], key[1], key[2])
+        return Annotate(self._catalogue.lexicons[key.lexicon], *stage_of(key)[1:])
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -75,7 +75,7 @@ class Evaluate:
         return Scorer(self.asked, every, self._count, judged)
 
     def _count(self, key: Key) -> DocMentions:
-        return self._resources.mentions(self._catalogue.lexicons[key[0]], key[1], key[2])
+        return self._resources.mentions(self._annotate(key), key.who)
 
     def prepare(self) -> None:
         """The collection is counted once, before any worker reads the counts."""

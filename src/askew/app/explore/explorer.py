@@ -81,7 +81,7 @@ class Explorer:
         lean = self._measure(self.lean)
         # Of a difference, what is subtracted is drawn first: it is on the negative side.
         groups = lean.groups[::-1] if is_signed(lean) else lean.groups
-        lexicon, tokens, overlap = self._counted(lean)
+        lexicon, tokens, overlap, *_ = self._counted(lean)
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
         self._rules = WarrantRules(counting.named)
         self.setting = Setting(
@@ -109,7 +109,7 @@ class Explorer:
             raise ConfigError(f"explore: {lean.text} counts no words; results are shown by a measure that does")
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
-        marked = next((key for key in keys if can_mark(key[1])), (keys[0][0], TOKENIZER, keys[0][2]))
+        marked = next((key for key in keys if can_mark(key[1])), keys[0]._replace(tokens=TOKENIZER))
         if marked not in keys:
             self.notes.append(
                 f"Words are marked by the tokenizer {TOKENIZER}: what {keys[0][1]} counts cannot be marked."

@@ -15,7 +15,7 @@ from askew.core.groups import Groups
 from askew.core.measure import Direction
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import Catalogue, MeasureRequest
-from askew.mentions.count import counter_for
+from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
 Grades = Mapping[str, int]
@@ -36,10 +36,8 @@ class ListScorer:
             one.check()
         self.lexicons = self._catalogue.lexicons
         # Compiled although the texts are few: a query is one of many, and the plain loop would be a third of its time.
-        self._counters = {
-            key: counter_for(self.lexicons[key[0]], key[1], key[2], threads=1, engine="compiled")
-            for key in keys_of(self.asked)
-        }
+        known = Counters(threads=1, engine="compiled")
+        self._counters = {key: known.of(self.lexicons[key.lexicon], *key[1:]) for key in keys_of(self.asked)}
 
     def those(self, judged: bool) -> list[MeasureRequest]:
         """The measures that can be computed: without judgements, those that read none."""

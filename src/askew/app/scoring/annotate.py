@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from askew.app.scoring.requested import fields_of, keys_of, reads_as_published, texts_of
+from askew.app.scoring.requested import Key, fields_of, keys_of, reads_as_published, texts_of
 from askew.core.defaults import TOKENIZER
 from askew.core.fingerprint import fingerprint
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.tables import conform, mentions_schema
+from askew.core.who import resolver_id
 from askew.corpora.documents import bytes_of, documents_at, read_documents
 from askew.corpora.files import Meter
 from askew.engine.manifest import Manifest
@@ -25,6 +26,7 @@ from askew.engine.store import Store
 from askew.measures.catalogue import Catalogue, find_preset
 from askew.mentions.clipped import ClippedCounter
 from askew.mentions.count import counter_for
+from askew.mentions.resolved import ResolvedCounter, ResolvedMentions
 from askew.plugins import registry
 
 STEP = "mentions"
@@ -40,22 +42,26 @@ class Annotate:
     name = "annotate"
     version = 2
 
-    def __init__(self, lexicon: str | Lexicon = "rekabsaz2020", tokens: str = TOKENIZER, overlap: str = "all") -> None:
+    def __init__(
+        self, lexicon: str | Lexicon = "rekabsaz2020", tokens: str = TOKENIZER, overlap: str = "all", resolver: str = ""
+    ) -> None:
         self.lexicon = load_lexicon(lexicon)
-        self.tokens, self.overlap = tokens, overlap
-        self.counter = counter_for(self.lexicon, tokens, overlap)
+        self.tokens, self.overlap, self.resolver = tokens, overlap, resolver and resolver_id(resolver)
+        self._resolved = ResolvedCounter(self.lexicon, tokens, overlap, self.resolver) if resolver else None
+        self.counter = self._resolved.plain if self._resolved else counter_for(self.lexicon, tokens, overlap)
         self._clipped = ClippedCounter(self.counter) if tokens == "unclipped" else None
 
     def settings(self) -> Mapping[str, Any]:
         """The lexicon by its content, the tokenizer and who brought it, and what a shared term counts for."""
         found = {"lexicon": self.lexicon.id, "tokens": self.tokens, "overlap": self.overlap}
+        found |= {"resolver": self.resolver} if self.resolver else {}
         origin = registry.origin("tokenizer", self.tokens)
         # A stranger's tokenizer may change with its version; ours change with the version of this stage.
         return found if origin.startswith("askew ") else {**found, "tokens_from": origin}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """One row of counts for each document. None is ever dropped."""
-        found = self.counter.count(rows["text"])
+        found = self._resolved.count(rows["text"]) if self._resolved else self.counter.count(rows["text"])
         malformed = rows["text"].is_null().to_numpy()
         columns = [
             rows["doc_id"],
@@ -64,7 +70,9 @@ class Annotate:
         ]
         if self._clipped is not None:
             columns.append(pa.array(self._clipped.count(rows["text"], found).sum(axis=1, dtype=np.int32)))
-        schema = mentions_schema(found.groups, self._clipped is not None)
+        if isinstance(found, ResolvedMentions):
+            columns += [pa.array(one) for one in found.by_class.reshape(len(rows), -1).T]
+        schema = mentions_schema(found.groups, self._clipped is not None, self._resolved is not None)
         return conform(pa.table(columns, names=schema.names), schema, "annotate"), {}
 
 
@@ -110,8 +118,9 @@ def needs_of(
     overrides: dict[str, Any] = {"background": "self"} | ({"fields": "+".join(fields)} if fields else {})
     catalogue = Catalogue(chosen, overrides, groups=groups)
     asked = catalogue.complete(texts_of(measures, chosen, qrels=False, docs=True))
-    stages = tuple(Annotate(catalogue.lexicons[name], tokens, overlap) for name, tokens, overlap in keys_of(asked))
-    return Needs(stages, fields_of(asked, fields), reads_as_published(asked, chosen))
+    # Classes of mentions are counted together: one stage for all of them.
+    stages = {stage_of(key): Annotate(catalogue.lexicons[key.lexicon], *stage_of(key)[1:]) for key in keys_of(asked)}
+    return Needs(tuple(stages.values()), fields_of(asked, fields), reads_as_published(asked, chosen))
 
 
 def annotate(
@@ -126,8 +135,13 @@ def annotate(
     return run_step(store, STEP, stage, source, progress=lambda _: told(source.meter.done, total))
 
 
-def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, tokens: str, overlap: str) -> Manifest | None:
+def stage_of(key: Key) -> tuple[str, str, str, str]:
+    """What the annotation is called with that has this count: lexicon, tokenizer, overlap and resolver."""
+    return key.lexicon, key.tokens, key.overlap, key.resolver
+
+
+def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, key: Key) -> Manifest | None:
     """The finished annotation that a measure could read instead of the texts."""
     if not store.has(STEP):
         return None
-    return store.finished(STEP, step_key(Annotate(lexicon, tokens, overlap), files.key))
+    return store.finished(STEP, step_key(Annotate(lexicon, *stage_of(key)[1:]), files.key))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.app.scoring.requested import Key
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, named_runs
 from askew.core.errors import ConfigError, DataError, one_of
@@ -40,13 +41,13 @@ class Counting:
             raise ConfigError(f"groups: expected no group {NO_GROUP!r}: documents of no group are called that")
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """Names the counts: lexicon, tokenizer and what becomes of shared terms."""
-        return self.groups.counted.id, self.groups.tokenizer, self.groups.overlap
+        return Key(self.groups.counted.id, self.groups.tokenizer, self.groups.overlap)
 
     def facts(self) -> dict[str, object]:
         """What the counts and the lean depend on, as JSON values."""
-        lexicon, tokens, overlap = self.key
+        lexicon, tokens, overlap = self.key[:3]
         compared = self.groups.difference
         return {"lean": self.lean, "lexicon": lexicon, "tokens": tokens, "overlap": overlap, "groups": compared}
 

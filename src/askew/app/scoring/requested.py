@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from askew.core.errors import ConfigError
 from askew.core.measure import split_measures
+from askew.core.who import ANY
 from askew.measures.catalogue import MeasureRequest, Preset
 
 DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
 DEFAULT_WITH_QRELS = ("RR@10", "AP@10", "nDCG@10")
 
-# (lexicon id, tokenizer, overlap)
-Key = tuple[str, str, str]
+
+class Key(NamedTuple):
+    """Names a count: lexicon by its id, tokenizer, what becomes of shared terms; which mentions, told by what."""
+
+    lexicon: str
+    tokens: str
+    overlap: str = "all"
+    who: str = ANY
+    resolver: str = ""
 
 
 def texts_of(measures: str | Sequence[str] | None, preset: Preset | None, qrels: bool, docs: bool) -> list[str]:
@@ -29,7 +38,9 @@ def key_of(asked: MeasureRequest) -> Key | None:
     if "mentions" not in asked.family.reads:
         return None
     param = asked.measure.param
-    return str(param("lexicon")), str(param("tokens")), str(param("overlap"))
+    key = Key(str(param("lexicon")), str(param("tokens")), str(param("overlap")))
+    who = str(param("who", ANY))
+    return key if who == ANY else key._replace(who=who, resolver=str(param("resolver")))
 
 
 def keys_of(asked: Iterable[MeasureRequest]) -> list[Key]:

@@ -94,8 +94,8 @@ class Scorer:
         ranks[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
         return ranks
 
-    def _mentions(self, lexicon: str, tokens: str, overlap: str) -> DocMentions:
-        key = lexicon, tokens, overlap
+    def _mentions(self, *named: str) -> DocMentions:
+        key = Key(*named)
         if key not in self._counted:
             assert self._count is not None
             found = self._count(key)

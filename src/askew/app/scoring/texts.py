@@ -15,6 +15,7 @@ from askew.app.scoring.annotate import MALFORMED, DocumentFiles, stored_mentions
 from askew.app.scoring.requested import Key
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
+from askew.core.tables import counts_of
 from askew.corpora.collection import Collection
 from askew.corpora.documents import bytes_of, read_documents
 from askew.corpora.files import Meter
@@ -22,7 +23,8 @@ from askew.corpora.memory import documents_in_memory
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.mentions.clipped import ClippedCounter
-from askew.mentions.count import counter_for
+from askew.mentions.count import MentionCounter
+from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
 # So much is done, of so much in all (0 if unknown): bytes of files, or rows of what is in memory.
@@ -52,7 +54,7 @@ class DocumentSource:
         if self.store is None or not isinstance(self.docs, str | Path):
             return None
         files = DocumentFiles(self.store, Path(self.docs), self.fields, self.published)
-        return stored_mentions(self.store, files, lexicon, key[1], key[2])
+        return stored_mentions(self.store, files, lexicon, key)
 
     def read_stored(self, manifest: Manifest) -> Iterable[pa.Table]:
         """The parts of a stored annotation."""
@@ -94,7 +96,7 @@ def count_needed(
             rest.append(key)
         else:
             manifests.append(manifest)
-            found[key] = _read_stored(source, manifest, doc_ids, needed)
+            found[key] = _read_stored(source, manifest, doc_ids, needed, key.who)
     notes = []
     if found and source.store is not None:
         most = max(int(mentions.known.sum()) for mentions in found.values())
@@ -131,11 +133,10 @@ def _malformed_lines(source: DocumentSource, manifest: Manifest) -> int:
 
 
 def _read_stored(
-    source: DocumentSource, manifest: Manifest, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]
+    source: DocumentSource, manifest: Manifest, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], who: str
 ) -> _FoundCounts:
     columns = [name for name in manifest.columns if name.startswith("mentions_")]
-    groups = tuple(name.removeprefix("mentions_") for name in columns)
-    found = _empty(groups, len(doc_ids))
+    found = _empty(tuple(name.removeprefix("mentions_") for name in columns), len(doc_ids))
     ordinals = np.flatnonzero(needed)
     wanted = doc_ids.take(pa.array(ordinals))
     for part in source.read_stored(manifest):
@@ -145,8 +146,7 @@ def _read_stored(
         tokens = chosen["tokens"].to_numpy()
         found.tokens[places] = np.maximum(tokens, 0)
         found.malformed[places] = tokens == MALFORMED
-        for group, name in enumerate(columns):
-            found.counts[places, group] = chosen[name].to_numpy()
+        found.counts[places] = counts_of(chosen, who)[1]
         if "clipped" in manifest.columns:
             found.clipped[places] = chosen["clipped"].to_numpy()
     return found
@@ -163,8 +163,9 @@ def _count_streaming(
     lexicons: Mapping[str, Lexicon], progress: Progress | None,
 ) -> tuple[dict[Key, _FoundCounts], int]:  # fmt: skip
     """Stream the documents once; count every key in those that are needed. Also how many lines are malformed."""
-    counters = {key: counter_for(lexicons[key[0]], key[1], key[2]) for key in keys}
-    clipped = {key: ClippedCounter(counter) for key, counter in counters.items()}
+    known = Counters()
+    counters = {key: known.of(lexicons[key.lexicon], *key[1:]) for key in keys}
+    clipped = {key: ClippedCounter(one) for key, one in counters.items() if isinstance(one, MentionCounter)}
     size = len(doc_ids)
     found = {key: _empty(counter.groups, size) for key, counter in counters.items()}
     ordinals = np.flatnonzero(needed)
@@ -182,7 +183,8 @@ def _count_streaming(
                 counted = counter.count(texts)
                 found[key].counts[places] = counted.counts
                 found[key].tokens[places] = counted.tokens
-                found[key].clipped[places] = clipped[key].count(texts, counted).sum(axis=1)
+                if key in clipped:
+                    found[key].clipped[places] = clipped[key].count(texts, counted).sum(axis=1)
                 found[key].known[places] = True
                 found[key].malformed[places] = texts.is_null().to_numpy(zero_copy_only=False)
         if progress:

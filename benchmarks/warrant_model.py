@@ -1,0 +1,223 @@
+"""Is a document about what was asked, and why does a mention stand there? Fit the two regressions, and measure them.
+
+    python benchmarks/warrant_model.py --data DATA --labels FILE ... --out src/askew/data/mentions
+    python benchmarks/warrant_model.py --data DATA --labels FILE ... --measure
+
+Fitted on the labels with ``why`` (README.md in ``benchmarks/mentions``) outside MS MARCO and outside the test split;
+five-fold cross-validation over queries gives the confusion that shares are corrected by. Rarity of words is from the
+documents of BoolQ, SQuAD and FairytaleQA. A row of rank 0 was found in a judged document: its relevance is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mention_model import LABELS, TEST_ONLY, accuracy, read_texts
+from sklearn.linear_model import LogisticRegression
+
+from askew.core.text import is_clipped
+from askew.core.who import WHO
+from askew.mentions import relevance as r
+from askew.mentions.relevance import WHY, Estimator, _stems
+from askew.mentions.resolve import class_probabilities, open_resolver
+
+ENCYCLOPEDIA = ("boolq", "squad_part", "fairytaleqa")
+LEAST = 3
+FOLDS = 5
+# Nobody can tell it from warranted by so few labels.
+TOLD_APART = {"stereotype": "warranted"}
+NAMES = ("light", "neural")
+
+
+@dataclass(frozen=True)
+class Row:
+    collection: str
+    doc: str
+    at: int
+    word: str
+    query: str
+    rank: int
+    who: str
+    why: str
+    split: str
+    text: str
+
+    @property
+    def judged(self) -> bool:
+        return self.rank == 0
+
+
+def read_rows(files: list[Path], data: Path) -> list[Row]:
+    """All labels with ``why``, with the text of the query and of the document."""
+    found, texts, queries = [], {}, {}
+    for line in (line for file in files for line in file.read_text(encoding="utf-8").splitlines()):
+        row = json.loads(line)
+        if "why" not in row:
+            continue
+        name = row["collection"]
+        if name not in texts:
+            texts[name] = read_texts(data, name)
+        if "query" not in row and name not in queries:
+            lines = (data / name / "queries.tsv").read_text(encoding="utf-8").splitlines()
+            queries[name] = dict(one.split("\t", 1) for one in lines)
+        query = row["query"] if "query" in row else queries[name][row["query_id"]]
+        found.append(Row(
+            name, row["doc"], row["at"], row["word"], query, row["rank"], row["who"], row["why"],
+            row.get("split", "train"), texts[name][row["doc"]],
+        ))  # fmt: skip
+    return found
+
+
+def write_frequencies(data: Path, out: Path) -> None:
+    """In how many documents each stem stands, as rarity in sixteenths."""
+    often: Counter[str] = Counter()
+    documents = 0
+    for name in ENCYCLOPEDIA:
+        for text in read_texts(data, name).values():
+            documents += 1
+            often.update(set(_stems(text)))
+    kept = sorted(word for word, count in often.items() if count >= LEAST)
+    rarity = [math.log(1 + documents / (1 + often[word])) for word in kept]
+    np.savez_compressed(
+        out / "frequencies.npz", stems=np.frombuffer("\n".join(kept).encode(), np.uint8),
+        rarity=np.round(np.array(rarity) * 16).astype(np.uint8),
+    )  # fmt: skip
+    print(f"{documents:,} documents, {len(kept):,} stems")
+
+
+def who_of(name: str, rows: list[Row]) -> Any:
+    texts = [one.text for one in rows]
+    starts = np.array([one.at for one in rows])
+    ends = starts + np.array([len(one.word) for one in rows])
+    return class_probabilities(open_resolver(name), texts, np.arange(len(rows)), starts, ends)
+
+
+def fit(x: Any, y: Any) -> dict[str, Any]:
+    mean, spread = x.mean(axis=0), x.std(axis=0) + 1e-9
+    model = LogisticRegression(C=1.0, max_iter=2000).fit((x - mean) / spread, y)
+    weights, bias = model.coef_, model.intercept_
+    if len(weights) == 1:
+        weights, bias = np.vstack([0 * weights, weights]), np.array([0.0, bias[0]])
+    made = {"mean": mean, "spread": spread, "weights": weights, "bias": bias}
+    return {key: np.round(value, 6).tolist() for key, value in made.items()}
+
+
+@dataclass
+class Task:
+    """The features of one resolver."""
+
+    name: str
+    rows: list[Row]
+
+    def __post_init__(self) -> None:
+        self.estimator = Estimator(self.name)
+        self.queries, self.texts = [one.query for one in self.rows], [one.text for one in self.rows]
+        self.starts = [one.at for one in self.rows]
+        self.who = who_of(self.name, self.rows)
+        self.x = self.estimator.relevance_features(self.queries, self.texts)
+        self.why = np.array([WHY.index(TOLD_APART.get(one.why, one.why)) for one in self.rows])
+        self.judged = np.array([one.judged for one in self.rows])
+        usable = [one.split == "train" and one.collection not in TEST_ONLY for one in self.rows]
+        self.train = np.array(usable) & ~self.judged
+        names = sorted({one.query for one in self.rows})
+        random.Random(1).shuffle(names)
+        fold = {query: number % FOLDS for number, query in enumerate(names)}
+        self.fold = np.array([fold[one.query] for one in self.rows])
+
+    def models(self, rows: Any) -> dict[str, Any]:
+        """Both regressions, from these rows; why learns from estimates of relevance that are as good as in use."""
+        relevance = fit(self.x[rows], (self.why[rows] != r.OFFTOPIC).astype(int))
+        p = r.apply(relevance, self.x)[:, 1]
+        x = self.estimator.why_features(self.queries, self.texts, self.starts, self.who, p)
+        return {"relevance": relevance, "why": fit(x[rows], self.why[rows])}
+
+    def predict(self, models: dict[str, Any], judged: bool) -> tuple[Any, Any]:
+        """Relevance and why of all rows; with ``judged``, what is judged is taken as such."""
+        p = r.apply(models["relevance"], self.x)[:, 1]
+        if judged:
+            p = np.where(self.judged, 1.0, p)
+        r.trained.cache_clear()
+        known, r.trained = r.trained, lambda: {self.name: models}
+        try:
+            return p, self.estimator.why(self.queries, self.texts, self.starts, self.who, p)
+        finally:
+            r.trained = known
+
+    def crossed(self) -> tuple[Any, Any]:
+        p, why = np.zeros(len(self.rows)), np.zeros((len(self.rows), len(WHY)))
+        for number in range(FOLDS):
+            here = self.fold == number
+            found = self.predict(self.models(self.train & ~here), judged=True)
+            p[here], why[here] = found[0][here], found[1][here]
+        return p, why
+
+
+def table(wanted: Any, got: Any, names: tuple[str, ...]) -> Any:
+    found = np.zeros((len(names), len(names)), int)
+    np.add.at(found, (wanted, got), 1)
+    return found
+
+
+def report(task: Task, why: Any, rows: Any, title: str) -> None:
+    """Accuracy of why by class, with intervals clustered by query, and the confusion table."""
+    got = why.argmax(axis=1)
+    queries = [one.query for one, use in zip(task.rows, rows, strict=True) if use]
+    right = (got == task.why)[rows]
+    label = np.array([one.why for one in task.rows])[rows]
+    collection = np.array([one.collection for one in task.rows])[rows]
+    print(f"\n{task.name}, {title}\n\n| why | accuracy | 95% interval | mentions | queries |\n|---|---|---|---|---|")
+    parts = [("all", np.ones(len(right), bool))]
+    parts += [(f"class {name}", label == name) for name in (*WHY, "stereotype")]
+    parts += [(f"collection {name}", collection == name) for name in sorted(set(collection.tolist()))]
+    for name, chosen in parts:
+        if chosen.any():
+            one = accuracy(right, queries, chosen)
+            interval = f"{one['low']:.3f} to {one['high']:.3f}"
+            print(f"| {name} | {one['accuracy']:.3f} | {interval} | {one['rows']} | {one['queries']} |")
+    print(f"\n| read as | {' | '.join(WHY)} |\n|---|" + "---|" * len(WHY))
+    for name in (*WHY, "stereotype"):
+        counts = np.bincount(got[rows][label == name], minlength=len(WHY))
+        print(f"| label {name} | {' | '.join(map(str, counts.tolist()))} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--measure", action="store_true")
+    given = parser.parse_args()
+    rows = [one for one in read_rows(given.labels, given.data) if not is_clipped(one.text, one.at)]
+    if given.out:
+        write_frequencies(given.data, given.out)
+    made = {}
+    for name in NAMES:
+        task = Task(name, rows)
+        test = np.array([one.split == "test" for one in rows])
+        _, crossed = task.crossed()
+        counted = task.train
+        report(task, crossed, counted, "cross-validated on the training rows, no judgements")
+        models = task.models(task.train) if given.out else r.trained()[name]
+        report(task, task.predict(models, judged=True)[1], test, "test split, judgements used where there are")
+        report(task, task.predict(models, judged=False)[1], test, "test split, without judgements")
+        labels = np.array([WHO.index(one.who) for one in rows])
+        errors = {
+            "who": table(labels[test], task.who[test].argmax(axis=1), WHO).tolist(),
+            "why": table(task.why[counted], crossed[counted].argmax(axis=1), WHY).tolist(),
+        }
+        made[name] = {**models, "confusion": errors}
+    if given.out:
+        text = json.dumps(made, indent=1)
+        (given.out / "relevance.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

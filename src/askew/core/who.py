@@ -1,0 +1,49 @@
+"""Who a word of a lexicon points to in a text: the classes, and what tells them apart.
+
+``real``       one specific real person, or several; pronouns and kin words that point to such a person count
+``fictional``  a character of a story, film, game, song or myth
+``generic``    no specific person: anyone, a role, people in general
+``name``       part of a title, brand, place or team
+``other``      no person: a ship, an animal, another meaning, an artifact of the text such as a clipped "The"
+
+A class is an estimate of a resolver: ``light`` is a linear model of the words around, ``neural`` a small network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from askew.core.errors import ConfigError, check_name, check_names
+from askew.core.shipped import DATA
+
+WHO = ("real", "fictional", "generic", "name", "other")
+ANY = "any"
+# The files that a resolver is made of.
+RESOLVERS = {
+    "light": ("mentions/light.npz", "mentions/relevance.json", "mentions/frequencies.npz"),
+    "neural": ("adapters/minilm-who/adapter.safetensors", "mentions/relevance.json", "mentions/frequencies.npz"),
+}
+
+
+@cache
+def resolver_id(name: str) -> str:
+    """A resolver with its content: ``light@0123456789ab``. An id is given back where it is that of this version."""
+    short, _, content = name.partition("@")
+    check_name("resolver", short, RESOLVERS)
+    sha = hashlib.sha256()
+    for file in RESOLVERS[short]:
+        sha.update((DATA / file).read_bytes())
+    found = f"{short}@{sha.hexdigest()[:12]}"
+    if content and name != found:
+        raise ConfigError(f"resolver {name!r} was asked for: this version of askew has {found}")
+    return found
+
+
+def classes_of(who: str, where: str = "") -> tuple[str, ...]:
+    """The classes that a text such as ``generic+real`` names, in the order of ``WHO``; all of them for ``any``."""
+    if who == ANY:
+        return WHO
+    named = who.split("+")
+    check_names("class of mentions", named, (*WHO, ANY), where)
+    return tuple(one for one in WHO if one in named)

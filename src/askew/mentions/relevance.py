@@ -1,0 +1,179 @@
+"""Is a document about what a query asks? And why does a mention stand in its results? Estimates, with probabilities.
+
+Two small regressions on features of the query, the document and the passage around the mention. Trained and measured
+by ``benchmarks/warrant_model.py``; the weights are in ``data/mentions/relevance.json``. A judgement, where there is
+one, takes the place of the estimate of relevance.
+
+``offtopic``   the document is not about what was asked
+``asked``      the query asks about this very person, work, group or topic
+``warranted``  the document is on topic, and the mention belongs to it. Mentions that present one group as the default
+               (``stereotype``) are among these: there are too few of them to learn from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from askew.core.porter import stem
+from askew.core.ranking import Floats
+from askew.core.shipped import DATA
+from askew.core.who import resolver_id
+
+WHY = ("offtopic", "asked", "warranted")
+OFFTOPIC = WHY.index("offtopic")
+ASKED = WHY.index("asked")
+_WORD = re.compile("[a-z0-9]+")
+# How much of a text is read: all of it as far as an encoder reads, its beginning, and the passage around a mention.
+_WHOLE, _BEGINNING, _AROUND = 1400, 160, 250
+_FOLDER = DATA / "mentions"
+
+
+@cache
+def trained() -> dict[str, Any]:
+    """The weights of the regressions and their known errors, by resolver."""
+    found: dict[str, Any] = json.loads((_FOLDER / "relevance.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _rarity() -> dict[str, float]:
+    """ln(1 + documents / (1 + documents with the stem)) in an encyclopedia."""
+    with np.load(_FOLDER / "frequencies.npz", allow_pickle=False) as stored:
+        words = stored["stems"].tobytes().decode().split("\n")
+        return dict(zip(words, (stored["rarity"] / 16).tolist(), strict=True))
+
+
+def _stems(text: str) -> list[str]:
+    return [stem(word) for word in _WORD.findall(text.lower())]
+
+
+class WordsOf:
+    """The different words of a query, with how rare each is."""
+
+    def __init__(self, query: str) -> None:
+        rarity = _rarity()
+        self.words = list(dict.fromkeys(_stems(query))) or [""]
+        self.weights = np.array([rarity.get(word, _RAREST) for word in self.words])
+        self.total = float(self.weights.sum())
+        self.rarest = int(self.weights.argmax())
+
+    def found_in(self, text: str) -> Any:
+        """Which of the words stand in a text."""
+        there = set(_stems(text))
+        return np.array([word in there for word in self.words])
+
+    def share(self, found: Any) -> float:
+        """The share of the query's weight that was found."""
+        return float((self.weights * found).sum() / self.total)
+
+
+_RAREST = 11.0
+
+
+def document_features(query: WordsOf, text: str) -> list[float]:
+    """How far a document covers a query, by its words."""
+    whole, beginning = query.found_in(text[:_WHOLE]), query.found_in(text[:_BEGINNING])
+    left = query.weights[~whole]
+    return [
+        query.share(whole), query.share(beginning), float(left.max() / query.weights.max()) if len(left) else 0.0,
+        float(whole[query.rarest]), float(beginning[query.rarest]), math.log(len(query.words)),
+        math.log1p(len(text) / 100),
+    ]  # fmt: skip
+
+
+class Estimator:
+    """Estimates of relevance and of why, by the resolver's name: ``neural`` also compares vectors of MiniLM."""
+
+    def __init__(self, name: str) -> None:
+        self.id = resolver_id(name)
+        self.name = self.id.partition("@")[0]
+        self._vectors: dict[str, Any] = {}
+
+    @cached_property
+    def _encoder(self) -> Any:
+        from askew.models.encode import load_model
+        from askew.models.find import MINILM
+
+        return load_model("dense", MINILM)
+
+    def relevance(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
+        """The probability that document i is about what query i asks."""
+        return apply(trained()[self.name]["relevance"], self.relevance_features(queries, texts))[:, 1]
+
+    def relevance_features(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
+        """One row for each pair."""
+        words = {query: WordsOf(query) for query in set(queries)}
+        rows = [document_features(words[query], text) for query, text in zip(queries, texts, strict=True)]
+        found = np.array(rows).reshape(len(rows), 7)
+        if self.name == "light":
+            return found
+        parts = [[text[:_WHOLE] for text in texts], [text[:_BEGINNING] for text in texts]]
+        return np.hstack([found, *(self._cosines(queries, part)[:, None] for part in parts)])
+
+    def why_features(
+        self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats
+    ) -> Floats:
+        """One row for each mention: log odds of relevance, the passage around it, and who it points to."""
+        words = {query: WordsOf(query) for query in set(queries)}
+        around = [text[max(0, at - _AROUND) : at + _AROUND] for text, at in zip(texts, starts, strict=True)]
+        covered = [words[query].share(words[query].found_in(part)) for query, part in zip(queries, around, strict=True)]
+        p = np.clip(relevance, 1e-3, 1 - 1e-3)
+        columns = [np.log(p / (1 - p)), np.array(covered), *who.T]
+        if self.name != "light":
+            columns.append(self._cosines(queries, around))
+        return np.stack(columns, axis=1)
+
+    def why(
+        self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats
+    ) -> Floats:
+        """The probability of each class of ``WHY`` for each mention.
+
+        ``relevance`` is a probability, or 0 or 1 by judgement: a judged document is off topic or it is not.
+        """
+        if not len(starts):
+            return np.zeros((0, len(WHY)))
+        found = apply(trained()[self.name]["why"], self.why_features(queries, texts, starts, who, relevance))
+        found[relevance == 1, OFFTOPIC] = 0.0
+        found /= found.sum(axis=1, keepdims=True)
+        found[relevance == 0] = np.eye(len(WHY))[OFFTOPIC]
+        return found
+
+    def _cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
+        left, right = self._encoded(queries), self._encoded(texts)
+        return np.asarray((left * right).sum(axis=1), np.float64)
+
+    def _encoded(self, texts: Sequence[str]) -> Any:
+        new = sorted(set(texts) - self._vectors.keys(), key=len)
+        if new:
+            vectors = self._encoder.encode(new, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+            self._vectors.update(zip(new, vectors, strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def apply(model: Any, features: Floats) -> Floats:
+    """Probabilities of the classes of a regression whose features are brought to mean 0 and spread 1."""
+    scaled = (features - np.array(model["mean"])) / np.array(model["spread"])
+    logits = scaled @ np.array(model["weights"]).T + np.array(model["bias"])
+    logits -= logits.max(axis=1, keepdims=True)
+    found = np.exp(logits)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def asks_about(why: Floats, named: Iterable[bool]) -> Floats:
+    """A query that names a group asks about it: what belongs to its topic is then asked for."""
+    found, rows = why.copy(), np.fromiter(named, np.bool_, len(why))
+    found[rows, ASKED] = 1.0 - found[rows, OFFTOPIC]
+    found[rows, WHY.index("warranted")] = 0.0
+    return found
+
+
+def confusion(name: str, kind: str) -> Floats:
+    """How often each class (row) was taken for each (column) where it is known: counts, for ``who`` or ``why``."""
+    return np.array(trained()[name]["confusion"][kind], np.float64)

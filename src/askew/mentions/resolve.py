@@ -1,0 +1,147 @@
+"""Who mentions point to: the one way in for all resolvers.
+
+``light``   a linear model of the words around a mention, compiled: some hundred thousand mentions a second
+``neural``  MiniLM with the shipped adapter ``minilm-who``: more accurate, and slow; needs the extra ``neural``
+
+Clipped words ("channels.he remains") are ``other`` by rule, whatever the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from askew.core import machine
+from askew.core.errors import DataError
+from askew.core.ranking import Flags, Floats, Ints
+from askew.core.shipped import DATA
+from askew.core.text import is_clipped, is_word_character
+from askew.core.who import WHO, resolver_id
+
+OTHER = WHO.index("other")
+# Below so many mentions one thread is done before a second one has started.
+_SMALL = 20_000
+
+
+class Resolver(Protocol):
+    """Gives each mention a probability of each class."""
+
+    id: str
+
+    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+        """One row for each mention: characters ``starts[i]`` up to ``ends[i]`` of ``texts[text_of[i]]``."""
+
+
+class LightResolver:
+    """A linear model of hashed features of the words around; ``data/mentions/README.md`` says how it was trained."""
+
+    def __init__(self) -> None:
+        self.id = resolver_id("light")
+        with np.load(DATA / "mentions" / "light.npz", allow_pickle=False) as stored:
+            keys, self._weights = stored["keys"], stored["weights"].astype(np.float32) * stored["scale"]
+            self._bias = stored["bias"].astype(np.float64)
+        self._keys, self._rows = _hash_table(keys)
+
+    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+        """One row for each mention, one column for each class; a row sums to 1."""
+        from askew.mentions.features import score
+
+        data, bounds, spans = as_bytes(texts, text_of, starts, ends)
+        logits = np.tile(self._bias, (len(spans), 1))
+
+        def work(part: slice) -> None:
+            score(data, bounds[part], spans[part], self._keys, self._rows, self._weights, logits[part])
+
+        parts = np.linspace(0, len(spans), (machine.threads() if len(spans) > _SMALL else 1) + 1).astype(int).tolist()
+        with ThreadPoolExecutor(len(parts) - 1) as pool:
+            list(pool.map(work, (slice(a, b) for a, b in pairwise(parts))))
+        logits -= logits.max(axis=1, keepdims=True)
+        found = np.exp(logits)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+@cache
+def open_resolver(name: str) -> Resolver:
+    """A resolver by its name or id."""
+    short = resolver_id(name).partition("@")[0]
+    if short == "light":
+        return LightResolver()
+    from askew.mentions.resolve_neural import NeuralResolver
+
+    return NeuralResolver()
+
+
+def default_resolver() -> str:
+    """``neural`` where its extra is installed, else ``light``."""
+    return "neural" if find_spec("torch") and find_spec("transformers") else "light"
+
+
+def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+    """The probability of each class of each mention, with the rule for clipped words."""
+    found = resolver.probabilities(texts, text_of, starts, ends) if len(text_of) else np.zeros((0, len(WHO)))
+    clipped = _clipped(texts, text_of, starts)
+    found[clipped] = 0.0
+    found[clipped, OTHER] = 1.0
+    return found
+
+
+def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
+    """Who each mention points to: real, fictional, generic, name or other.
+
+    A mention is a text and the character position at which the word begins. ``resolver`` is ``light`` or ``neural``;
+    by default ``neural`` where the extra is installed. The classes are estimates: the documentation has the accuracy.
+    """
+    texts = list(dict.fromkeys(text for text, _ in mentions))
+    number = {text: place for place, text in enumerate(texts)}
+    text_of = np.array([number[text] for text, _ in mentions], np.int64)
+    starts = np.array([at for _, at in mentions], np.int64)
+    ends = np.array([_end(text, at, row) for row, (text, at) in enumerate(mentions)], np.int64)
+    found = class_probabilities(open_resolver(resolver or default_resolver()), texts, text_of, starts, ends)
+    return [WHO[best] for best in found.argmax(axis=1)]
+
+
+def _end(text: str, at: int, row: int) -> int:
+    if not 0 <= at < len(text) or not is_word_character(text[at]):
+        raise DataError(f"mentions: expected the position of a word in the text, found {at} (mention {row})")
+    end = at + 1
+    while end < len(text) and is_word_character(text[end]):
+        end += 1
+    return end
+
+
+def _clipped(texts: Sequence[str], text_of: Ints, starts: Ints) -> Flags:
+    places = zip(text_of.tolist(), starts.tolist(), strict=True)
+    return np.array([is_clipped(texts[text], start) for text, start in places], np.bool_)
+
+
+def as_bytes(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> tuple[Any, Ints, Ints]:
+    """All texts as one array of UTF-8 bytes; start and end of the text and of the word of each mention in it."""
+    encoded = [text.encode() for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded])]).astype(np.int64)
+    bounds = np.stack([offsets[text_of], offsets[text_of + 1]], axis=1) if len(text_of) else np.zeros((0, 2), np.int64)
+    spans = np.stack([starts, ends], axis=1)
+    plain = np.array([len(one) == len(text) for one, text in zip(encoded, texts, strict=True)], np.bool_)
+    for row in np.flatnonzero(~plain[text_of]) if len(text_of) else ():
+        text, (start, end) = texts[text_of[row]], spans[row].tolist()
+        first = len(text[:start].encode())
+        spans[row] = first, first + len(text[start:end].encode())
+    data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    return data, bounds, spans + bounds[:, :1]
+
+
+def _hash_table(keys: Any) -> tuple[Any, Any]:
+    """Open addressing: the slot of a key is its lower bits, or the next free one."""
+    size = 1 << int(2 * len(keys)).bit_length()
+    table, rows = np.zeros(size, np.uint32), np.zeros(size, np.int32)
+    for row, key in enumerate(keys.tolist()):
+        slot = key & (size - 1)
+        while table[slot]:
+            slot = (slot + 1) & (size - 1)
+        table[slot], rows[slot] = key, row
+    return table, rows
