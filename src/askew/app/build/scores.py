@@ -12,7 +12,7 @@ import pyarrow as pa
 from askew.app.build.resources import Resources
 from askew.app.scoring.annotate import Annotate, stage_of
 from askew.app.scoring.lists import ScoredLists
-from askew.app.scoring.requested import Key, keys_of
+from askew.app.scoring.requested import CountKey, keys_of
 from askew.app.scoring.scorer import Scorer
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
@@ -65,7 +65,7 @@ class Evaluate:
             "judgements": self._resources.judgements.key if judged else None,
         }
 
-    def _annotate(self, key: Key) -> Annotate:
+    def _annotate(self, key: CountKey) -> Annotate:
         return Annotate(self._catalogue.lexicons[key.lexicon], *stage_of(key)[1:])
 
     @cached_property
@@ -74,7 +74,7 @@ class Evaluate:
         every, judged = self._resources.judged_documents
         return Scorer(self.asked, every, self._count, judged)
 
-    def _count(self, key: Key) -> DocMentions:
+    def _count(self, key: CountKey) -> DocMentions:
         return self._resources.mentions(self._annotate(key), key.who)
 
     def prepare(self) -> None:

@@ -32,7 +32,7 @@ from askew.app.explore.counting import BETTER, ExplorerCounts, counting_of, is_s
 from askew.app.explore.known import Known
 from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.warrant import WarrantRules
-from askew.app.scoring.requested import Key, key_of
+from askew.app.scoring.requested import CountKey, key_of
 from askew.app.search.reformulate import FirstPass
 from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError
@@ -103,7 +103,7 @@ class Explorer:
             )
         return found
 
-    def _counted(self, lean: MeasureRequest) -> Key:
+    def _counted(self, lean: MeasureRequest) -> CountKey:
         """Which words are marked: those that the lean counts, or another measure if its tokens cannot be marked."""
         if key_of(lean) is None:
             raise ConfigError(f"explore: {lean.text} counts no words; results are shown by a measure that does")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
-from askew.app.scoring.requested import Key, keys_of
+from askew.app.scoring.requested import CountKey, keys_of
 from askew.app.scoring.scorer import Scorer
 from askew.core.groups import Groups
 from askew.core.measure import Direction
@@ -56,7 +56,7 @@ class ListScorer:
         ids = [*found, *(doc for doc in grades or {} if doc not in set(found))]
         column = pa.array(texts(places.tolist()), pa.large_string())
 
-        def count(key: Key) -> DocMentions:
+        def count(key: CountKey) -> DocMentions:
             counted = self._counters[key].count(column)
             return DocMentions(counted.groups, counted.counts, counted.tokens, np.ones(len(found), np.bool_))
 

@@ -11,7 +11,7 @@ import numpy as np
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.query_notes import judgement_notes, left_out_by_judgements, unanswered_note, without_relevant
-from askew.app.scoring.requested import Key, fields_of, key_of, keys_of, reads_as_published, texts_of
+from askew.app.scoring.requested import CountKey, fields_of, key_of, keys_of, reads_as_published, texts_of
 from askew.app.scoring.scorer import Scorer
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, note_on_ranks, only_queries
@@ -138,7 +138,7 @@ class MeasureJob:
         frames += [self.background.lines] if self.background else []
         frames += [self.qrels.lines] if self.qrels else []
         universe = Universe.of(frames)
-        found: dict[Key, DocMentions] = {}
+        found: dict[CountKey, DocMentions] = {}
         judged = None if self.qrels is None else universe.judged(self.qrels.lines)
         scorer = Scorer(self.asked, universe.doc_ids, None if source is None else found.__getitem__, judged)
         if self.background:
@@ -170,7 +170,7 @@ class MeasureJob:
 
     def _count(
         self, source: DocumentSource, inputs: Sequence[Inputs], progress: Progress | None
-    ) -> dict[Key, DocMentions]:
+    ) -> dict[CountKey, DocMentions]:
         keys = keys_of(self.asked)
         if not keys:
             return {}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from askew.app.scoring.requested import Key, fields_of, keys_of, reads_as_published, texts_of
+from askew.app.scoring.requested import CountKey, fields_of, keys_of, reads_as_published, texts_of
 from askew.core.defaults import TOKENIZER
 from askew.core.fingerprint import fingerprint
 from askew.core.groups import Groups
@@ -135,12 +135,12 @@ def annotate(
     return run_step(store, STEP, stage, source, progress=lambda _: told(source.meter.done, total))
 
 
-def stage_of(key: Key) -> tuple[str, str, str, str]:
+def stage_of(key: CountKey) -> tuple[str, str, str, str]:
     """What the annotation is called with that has this count: lexicon, tokenizer, overlap and resolver."""
     return key.lexicon, key.tokens, key.overlap, key.resolver
 
 
-def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, key: Key) -> Manifest | None:
+def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, key: CountKey) -> Manifest | None:
     """The finished annotation that a measure could read instead of the texts."""
     if not store.has(STEP):
         return None

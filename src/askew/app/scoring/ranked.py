@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.scoring.requested import Key
+from askew.app.scoring.requested import CountKey
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, named_runs
 from askew.core.errors import ConfigError, DataError, one_of
@@ -41,9 +41,9 @@ class Counting:
             raise ConfigError(f"groups: expected no group {NO_GROUP!r}: documents of no group are called that")
 
     @property
-    def key(self) -> Key:
+    def key(self) -> CountKey:
         """Names the counts: lexicon, tokenizer and what becomes of shared terms."""
-        return Key(self.groups.counted.id, self.groups.tokenizer, self.groups.overlap)
+        return CountKey(self.groups.counted.id, self.groups.tokenizer, self.groups.overlap)
 
     def facts(self) -> dict[str, object]:
         """What the counts and the lean depend on, as JSON values."""

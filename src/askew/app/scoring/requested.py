@@ -14,7 +14,7 @@ DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10", 
 DEFAULT_WITH_QRELS = ("RR@10", "AP@10", "nDCG@10")
 
 
-class Key(NamedTuple):
+class CountKey(NamedTuple):
     """Names a count: lexicon by its id, tokenizer, what becomes of shared terms; which mentions, told by what."""
 
     lexicon: str
@@ -33,17 +33,17 @@ def texts_of(measures: str | Sequence[str] | None, preset: Preset | None, qrels:
     return [*(DEFAULT_WITH_QRELS if qrels else ()), *(DEFAULT_MEASURES if docs else ())]
 
 
-def key_of(asked: MeasureRequest) -> Key | None:
+def key_of(asked: MeasureRequest) -> CountKey | None:
     """The count that a measure reads; None where it reads none."""
     if "mentions" not in asked.family.reads:
         return None
     param = asked.measure.param
-    key = Key(str(param("lexicon")), str(param("tokens")), str(param("overlap")))
+    key = CountKey(str(param("lexicon")), str(param("tokens")), str(param("overlap")))
     who = str(param("who", ANY))
     return key if who == ANY else key._replace(who=who, resolver=str(param("resolver")))
 
 
-def keys_of(asked: Iterable[MeasureRequest]) -> list[Key]:
+def keys_of(asked: Iterable[MeasureRequest]) -> list[CountKey]:
     """All the counts that these measures read, each once."""
     return sorted({key for one in asked if (key := key_of(one)) is not None})
 

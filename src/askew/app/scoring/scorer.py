@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
-from askew.app.scoring.requested import Key, keys_of
+from askew.app.scoring.requested import CountKey, keys_of
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.catalogue import MeasureRequest
 from askew.plugins.kinds import DocMentions, Inputs
@@ -26,11 +26,11 @@ class Scorer:
 
     def __init__(
         self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
-        count: Callable[[Key], DocMentions] | None = None, judged: JudgedQueries | None = None,
+        count: Callable[[CountKey], DocMentions] | None = None, judged: JudgedQueries | None = None,
     ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids
         self._count, self._judged = count, judged
-        self._counted: dict[Key, DocMentions] = {}
+        self._counted: dict[CountKey, DocMentions] = {}
         self._background: dict[str, Rankings] | None = None
 
     def prepare(self) -> None:
@@ -95,7 +95,7 @@ class Scorer:
         return ranks
 
     def _mentions(self, *named: str) -> DocMentions:
-        key = Key(*named)
+        key = CountKey(*named)
         if key not in self._counted:
             assert self._count is not None
             found = self._count(key)

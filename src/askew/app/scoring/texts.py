@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.scoring.annotate import MALFORMED, DocumentFiles, stored_mentions
-from askew.app.scoring.requested import Key
+from askew.app.scoring.requested import CountKey
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
 from askew.core.tables import counts_of
@@ -49,7 +49,7 @@ class DocumentSource:
     store: Store | None = None
     meter: Meter = field(default_factory=Meter)
 
-    def stored(self, lexicon: Lexicon, key: Key) -> Manifest | None:
+    def stored(self, lexicon: Lexicon, key: CountKey) -> Manifest | None:
         """The finished annotation of these documents, if the store has it."""
         if self.store is None or not isinstance(self.docs, str | Path):
             return None
@@ -84,11 +84,11 @@ class DocumentSource:
 
 
 def count_needed(
-    source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[Key],
+    source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[CountKey],
     lexicons: Mapping[str, Lexicon], progress: Progress | None = None,
-) -> tuple[dict[Key, DocMentions], list[str]]:  # fmt: skip
+) -> tuple[dict[CountKey, DocMentions], list[str]]:  # fmt: skip
     """Read from the store what is there; stream the documents once for the rest. Also what there is to tell of it."""
-    found: dict[Key, _FoundCounts] = {}
+    found: dict[CountKey, _FoundCounts] = {}
     rest, manifests = [], []
     for key in keys:
         manifest = source.stored(lexicons[key[0]], key)
@@ -114,7 +114,7 @@ def count_needed(
     return dict(found), [*notes, *_clipped_note(found)]
 
 
-def _clipped_note(found: Mapping[Key, _FoundCounts]) -> list[str]:
+def _clipped_note(found: Mapping[CountKey, _FoundCounts]) -> list[str]:
     """How many words were left out, of the lexicon that lost most; nothing is dropped in silence."""
     sums = [(int(one.clipped.sum()), int(one.counts.sum()), key[0].partition("@")[0]) for key, one in found.items()]
     left, counted, lexicon = max(sums, default=(0, 0, ""))
@@ -159,9 +159,9 @@ def _empty(groups: tuple[str, ...], size: int) -> _FoundCounts:
 
 
 def _count_streaming(
-    source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[Key],
+    source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[CountKey],
     lexicons: Mapping[str, Lexicon], progress: Progress | None,
-) -> tuple[dict[Key, _FoundCounts], int]:  # fmt: skip
+) -> tuple[dict[CountKey, _FoundCounts], int]:  # fmt: skip
     """Stream the documents once; count every key in those that are needed. Also how many lines are malformed."""
     known = Counters()
     counters = {key: known.of(lexicons[key.lexicon], *key[1:]) for key in keys}
