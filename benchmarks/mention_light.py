@@ -2,11 +2,13 @@
 
     python benchmarks/mention_light.py --data DATA --labels FILE ... --out src/askew/data/mentions/light.npz
     python benchmarks/mention_light.py --data DATA --labels FILE ... --measure
+    python benchmarks/mention_light.py --data DATA --labels FILE ... --folds FOLDER
 
 A linear model of the features of ``askew.mentions.features``, trained on the labels of ``mention_model.py`` (same rows:
 no passage of MS MARCO, no document of the test split) and on what the shipped adapter ``minilm-who`` says of further
 mentions in BoolQ, SQuAD, GAP and FairytaleQA: 4,000 labels are too few for a model of single words. ``--teacher FILE``
-keeps what the adapter said, which takes minutes on a GPU and an hour or so on two cores.
+keeps what the adapter said, which takes minutes on a GPU and an hour or so on two cores. ``--folds`` cross-validates:
+FOLDER/K has the adapter that ``mention_model.py --fold K`` trained, and ``answers.npy``, what it said.
 """
 
 from __future__ import annotations
@@ -17,7 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mention_model import LABELS, Label, measure_with, positions, read_labels, read_texts, show, training_rows
+from mention_model import (
+    FOLDS,
+    LABELS,
+    Label,
+    fold_of,
+    measure_with,
+    positions,
+    read_labels,
+    read_texts,
+    show,
+    training_rows,
+)
 from scipy import sparse
 from scipy.optimize import minimize
 
@@ -25,7 +38,8 @@ from askew.core.lexicon import load_lexicon
 from askew.core.who import WHO
 from askew.mentions.features import MOST_FEATURES, extract
 from askew.mentions.marks import Marker
-from askew.mentions.resolve import as_bytes, open_resolver
+from askew.mentions.resolve import LightResolver, as_bytes
+from askew.mentions.resolve_neural import WHO_ADAPTER, NeuralResolver
 
 # Mentions for the adapter to label: at most so many of a collection, and so many of a document.
 UNLABELED = {"boolq": (26_000, 14), "squad_part": (16_000, 14), "gap": (9_000, 4), "fairytaleqa": (9_000, 4)}
@@ -93,8 +107,7 @@ def fit(x: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     return found.reshape(size + 1, len(WHO))[:-1], found.reshape(size + 1, len(WHO))[-1]
 
 
-def train(labels: list[Label], further: list[Label], answers: Any, out: Path) -> None:
-    rows = training_rows(labels, with_test_documents=False)
+def train(rows: list[Label], further: list[Label], answers: Any, out: Path) -> None:
     found, counts = features([*rows, *further])
     used, often = np.unique(found[np.arange(found.shape[1])[None, :] < counts[:, None]], return_counts=True)
     keys = used[(often >= LEAST_MENTIONS) & (used != 0)]
@@ -111,6 +124,36 @@ def train(labels: list[Label], further: list[Label], answers: Any, out: Path) ->
     print(f"{len(rows):,} labels, {len(further):,} answers; {kept.sum():,} of {len(keys):,} features; {out}")
 
 
+def answers_of(adapter: str, further: list[Label], kept: Path | None) -> Any:
+    """What an adapter says of the mentions that nobody read."""
+    if kept is not None and kept.is_file():
+        found = np.load(kept).astype(np.float64)
+    else:
+        found = NeuralResolver(adapter).probabilities(*positions(further))
+        if kept is not None:
+            np.save(kept, found.astype(np.float16))
+    if len(found) != len(further):
+        raise SystemExit(f"{kept}: expected {len(further)} rows, found {len(found)}")
+    return found
+
+
+def cross_validate(labels: list[Label], further: list[Label], folder: Path) -> None:
+    """Write out_of_fold_light.npy beside the adapter of each fold: as good as in use, no label was seen."""
+    rows, answers = training_rows(labels), {}
+    for fold in range(FOLDS):
+        place = folder / str(fold)
+        answers[fold] = answers_of(str(place), further, place / "answers.npy")
+        seen = np.array([fold_of(one) != fold for one in further])
+        weights = place / "light.npz"
+        kept = [one for one, use in zip(further, seen, strict=True) if use]
+        train([one for one in rows if fold_of(one) != fold], kept, answers[fold][seen], weights)
+        left = [one for one in rows if fold_of(one) == fold]
+        found = LightResolver(weights).probabilities(*positions(left))
+        np.save(place / "out_of_fold_light.npy", found)
+        right = np.mean(found.argmax(axis=1) == [WHO.index(one.who) for one in left])
+        print(f"fold {fold}: {right:.3f} of {len(left)} right", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -118,21 +161,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--teacher", type=Path, help="a .npy file: read where it is there, else written")
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--folds", type=Path)
     given = parser.parse_args()
     labels = read_labels(given.labels, given.data)
-    if given.out:
+    if given.out or given.folds:
         further = unlabeled(given.data, {one.document for one in labels if one.split == "test"})
-        if given.teacher and given.teacher.is_file():
-            answers = np.load(given.teacher).astype(np.float64)
-        else:
-            answers = open_resolver("neural").probabilities(*positions(further))
-            if given.teacher:
-                np.save(given.teacher, answers.astype(np.float16))
-        if len(answers) != len(further):
-            raise SystemExit(f"{given.teacher}: expected {len(further)} rows, found {len(answers)}")
-        train(labels, further, answers, given.out)
+    if given.folds:
+        cross_validate(labels, further, given.folds)
+    if given.out:
+        train(training_rows(labels), further, answers_of(WHO_ADAPTER, further, given.teacher), given.out)
     if given.measure or given.out:
-        print(show(measure_with(open_resolver("light"), labels, with_test_documents=False)))
+        print(show(measure_with(LightResolver(given.out), labels, with_test_documents=False)))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
     python benchmarks/mention_model.py --data DATA --labels FILE ... --out FOLDER --seed 0     train, measure
     python benchmarks/mention_model.py --data DATA --labels FILE ... --measure FOLDER          measure again
+    python benchmarks/mention_model.py --data DATA --labels FILE ... --out FOLDER/K --fold K   without a fold, 0 to 4
 
 ``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields). The labels that askew brings,
 ``benchmarks/mentions/labels.jsonl``, are for training; a row with the field ``split`` belongs to that split. ``DATA``
 has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
 MS MARCO's passages are for research only, so that no row of them is trained on; nor are clipped words, which a rule
 finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
-found in them too, and the measures tell the documents apart.
+found in them too, and the measures tell the documents apart. ``--fold`` leaves a fifth of the documents out of training
+and writes the probabilities of their mentions to ``out_of_fold.npy``: the known errors are counted by these.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import csv
 import json
 import math
 import random
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -122,7 +125,15 @@ def read_texts(data: Path, collection: str) -> dict[str, str]:
     return found
 
 
-def training_rows(labels: Sequence[Label], with_test_documents: bool) -> list[Label]:
+FOLDS = 5
+
+
+def fold_of(label: Label) -> int:
+    """A fifth of the documents, whatever the labels are."""
+    return zlib.crc32("\t".join(label.document).encode()) % FOLDS
+
+
+def training_rows(labels: Sequence[Label], with_test_documents: bool = False) -> list[Label]:
     held_out = set() if with_test_documents else {one.document for one in labels if one.split == "test"}
     return [
         one
@@ -330,10 +341,22 @@ def train(labels: Sequence[Label], options: argparse.Namespace) -> None:
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     rows = training_rows(labels, options.with_test_documents)
+    if options.fold is not None:
+        rows = [one for one in rows if fold_of(one) != options.fold]
     print(f"{len(rows):,} rows to train on: {dict(Counter(one.collection for one in rows))}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     save_file(fit(rows, options.settings, options.seed, device), options.out / WEIGHTS)
     write(options.out, {"training": describe(rows, options, hardware(device))})
+
+
+def write_out_of_fold(labels: Sequence[Label], folder: Path, fold: int) -> None:
+    from askew.mentions.resolve_neural import NeuralResolver
+
+    rows = [one for one in training_rows(labels) if fold_of(one) == fold]
+    found = NeuralResolver(str(folder)).probabilities(*positions(rows))
+    np.save(folder / "out_of_fold.npy", found)
+    right = np.mean(found.argmax(axis=1) == [WHO.index(one.who) for one in rows])
+    print(f"fold {fold}: {right:.3f} of {len(rows)} right")
 
 
 def write(folder: Path, measured: dict[str, Any]) -> None:
@@ -348,6 +371,7 @@ def main() -> None:
     folders.add_argument("--out", type=Path, help="train, and write the adapter to this folder")
     folders.add_argument("--measure", type=Path, help="measure the adapter in this folder")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fold", type=int, choices=range(FOLDS))
     parser.add_argument("--epochs", type=int, default=Settings.epochs)
     parser.add_argument("--device")
     parser.add_argument("--with-test-documents", action="store_true")
@@ -356,6 +380,9 @@ def main() -> None:
     labels = read_labels(options.labels, options.data)
     if options.out:
         train(labels, options)
+    if options.fold is not None:
+        write_out_of_fold(labels, options.out, options.fold)
+        return
     folder = options.out or options.measure
     told = json.loads((folder / "measured.json").read_text(encoding="utf-8"))
     told["test"] = measure(folder, labels, told["training"]["with test documents"])

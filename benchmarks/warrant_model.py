@@ -1,11 +1,13 @@
 """Is a document about what was asked, and why does a mention stand there? Fit the two regressions, and measure them.
 
-    python benchmarks/warrant_model.py --data DATA --labels FILE ... --out src/askew/data/mentions
-    python benchmarks/warrant_model.py --data DATA --labels FILE ... --measure
+    python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER --out src/askew/data/mentions
+    python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER
 
 Fitted on the labels with ``why`` (README.md in ``benchmarks/mentions``) outside MS MARCO and outside the test split;
-five-fold cross-validation over queries gives the confusion that shares are corrected by. Rarity of words is from the
-documents of BoolQ, SQuAD and FairytaleQA. A row of rank 0 was found in a judged document: its relevance is known.
+five-fold cross-validation over queries gives the confusion of why that shares are corrected by, and FOLDER (see
+``mention_light.py``) that of who; training rows have the classes of the fold in which their document was left out.
+Rarity of words is from the documents of BoolQ, SQuAD and FairytaleQA. A row of rank 0 was found in a judged document:
+its relevance is known.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mention_model import LABELS, TEST_ONLY, accuracy, read_texts
+from mention_model import LABELS, TEST_ONLY, Label, accuracy, fold_of, read_labels, read_texts, training_rows
 from sklearn.linear_model import LogisticRegression
 
 from askew.core.text import is_clipped
@@ -93,11 +95,32 @@ def write_frequencies(data: Path, out: Path) -> None:
     print(f"{documents:,} documents, {len(kept):,} stems")
 
 
-def who_of(name: str, rows: list[Row]) -> Any:
+OUT_OF_FOLD = {"light": "out_of_fold_light.npy", "neural": "out_of_fold.npy"}
+
+
+def out_of_fold(name: str, labels: list[Label], folder: Path) -> tuple[dict[tuple[str, str, int], Any], Any]:
+    """What a resolver that was trained without a document says of its mentions; and how often classes are mistaken."""
+    found, counts = {}, np.zeros((len(WHO), len(WHO)), int)
+    for fold in range(FOLDS):
+        rows = [one for one in training_rows(labels) if fold_of(one) == fold]
+        for one, p in zip(rows, np.load(folder / str(fold) / OUT_OF_FOLD[name]), strict=True):
+            found[one.collection, one.doc, one.at] = p
+            counts[WHO.index(one.who), p.argmax()] += 1
+    print(f"\n{name}, who, out of fold: {np.trace(counts) / counts.sum():.3f} of {counts.sum():,} right")
+    print(f"\n| read as | {' | '.join(WHO)} |\n|---|" + "---|" * len(WHO))
+    for place, one in enumerate(WHO):
+        print(f"| label {one} | {' | '.join(map(str, counts[place].tolist()))} |")
+    return found, counts
+
+
+def who_of(name: str, rows: list[Row], known: dict[tuple[str, str, int], Any]) -> Any:
     texts = [one.text for one in rows]
     starts = np.array([one.at for one in rows])
     ends = starts + np.array([len(one.word) for one in rows])
-    return class_probabilities(open_resolver(name), texts, np.arange(len(rows)), starts, ends)
+    found = class_probabilities(open_resolver(name), texts, np.arange(len(rows)), starts, ends)
+    for place, one in enumerate(rows):
+        found[place] = known.get((one.collection, one.doc, one.at), found[place])
+    return found
 
 
 def fit(x: Any, y: Any) -> dict[str, Any]:
@@ -116,12 +139,13 @@ class Task:
 
     name: str
     rows: list[Row]
+    known: dict[tuple[str, str, int], Any]
 
     def __post_init__(self) -> None:
         self.estimator = Estimator(self.name)
         self.queries, self.texts = [one.query for one in self.rows], [one.text for one in self.rows]
         self.starts = [one.at for one in self.rows]
-        self.who = who_of(self.name, self.rows)
+        self.who = who_of(self.name, self.rows, self.known)
         self.x = self.estimator.relevance_features(self.queries, self.texts)
         self.why = np.array([WHY.index(TOLD_APART.get(one.why, one.why)) for one in self.rows])
         self.judged = np.array([one.judged for one in self.rows])
@@ -193,14 +217,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--folds", type=Path, required=True)
     given = parser.parse_args()
+    labels = read_labels(given.labels, given.data)
     rows = [one for one in read_rows(given.labels, given.data) if not is_clipped(one.text, one.at)]
     if given.out:
         write_frequencies(given.data, given.out)
     made = {}
     for name in NAMES:
-        task = Task(name, rows)
+        known, mistaken = out_of_fold(name, labels, given.folds)
+        task = Task(name, rows, known)
         test = np.array([one.split == "test" for one in rows])
         _, crossed = task.crossed()
         counted = task.train
@@ -208,9 +234,8 @@ def main() -> None:
         models = task.models(task.train) if given.out else r.trained()[name]
         report(task, task.predict(models, judged=True)[1], test, "test split, judgements used where there are")
         report(task, task.predict(models, judged=False)[1], test, "test split, without judgements")
-        labels = np.array([WHO.index(one.who) for one in rows])
         errors = {
-            "who": table(labels[test], task.who[test].argmax(axis=1), WHO).tolist(),
+            "who": mistaken.tolist(),
             "why": table(task.why[counted], crossed[counted].argmax(axis=1), WHY).tolist(),
         }
         made[name] = {**models, "confusion": errors}

@@ -44,6 +44,10 @@ def command(
     store: o.StorePath = o.DEFAULT_STORE,
     per_query: Annotated[bool, typer.Option(help="Also the value of every query.")] = False,
     signature: Annotated[bool, typer.Option(help="Show what each measure stands for, in full.")] = False,
+    decompose: Annotated[
+        bool, typer.Option(help="Also which part of ARaB is off topic, asked for or on topic, and who is mentioned.")
+    ] = False,
+    resolver: Annotated[str, typer.Option(help="With --decompose: light, or neural (slow).")] = defaults.RESOLVER,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
@@ -60,7 +64,7 @@ def command(
             list(runs), docs=docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
             preset=preset, groups=Groups.resolve(groups, lexicon), tokens=tokens, missing=missing, unjudged=unjudged,
             unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
-            run_format=run_format, store=store, progress=progress,
+            run_format=run_format, store=store, decompose=decompose, resolver=resolver, progress=progress,
         )  # fmt: skip
     note(report.notes)
     show(report, per_query, signature, as_json, as_tsv, preset)
@@ -77,11 +81,29 @@ def show(
     else:
         _print_table(report)
         say_what_changed(report.asked, preset)
+        _print_parts(report)
         if per_query:
             _print_per_query(report)
     if signature and not as_json:
         for asked in report.asked:
             say(f"{asked.text} = {asked.signature}", err=as_tsv)
+
+
+def _print_parts(report: MeasureReport) -> None:
+    for one in report.parts:
+        head, rows = one.rows()
+        columns = [
+            (name.replace(" [", "\n["), [row[place].replace(" [", "\n[") for row in rows])
+            for place, name in enumerate(head[1:], start=1)
+        ]
+        title = f"{one.run}: parts of {one.measure} = {number(one.value)} ({one.mentions:,} mentions)"
+        print_tables(safe(title), head[0], [row[0] for row in rows], columns)
+    if report.parts:
+        say_wrapped(
+            f"Parts are estimates ({report.parts[0].resolver}), corrected for their known errors; intervals draw "
+            "queries and documents. warranted includes mentions that present one group as the default: too few are "
+            "labeled to estimate them. docs/warrant.md has the accuracy."
+        )
 
 
 def _print_tsv(report: MeasureReport, per_query: bool) -> None:

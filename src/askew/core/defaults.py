@@ -37,3 +37,8 @@ CALIBRATION_SEED = 7
 HOST = "127.0.0.1"
 PORT = 8642
 RATE = 20.0
+# What tells who a mention points to: ``neural`` is more accurate, and takes minutes where this takes seconds.
+RESOLVER = "light"
+# What is decomposed unless another measure is named, and how often queries and documents are drawn for intervals.
+DECOMPOSED = "ARaB(tf)@10"
+DECOMPOSE_DRAWS = 500

@@ -18,7 +18,16 @@ import numpy.typing as npt
 
 from askew.core.measure import Bounds, Direction, Measure
 from askew.core.ranking import Floats, Rankings
-from askew.measures.common import lean_of, lean_parameters, mentions_for, rounded, text, with_texts
+from askew.measures.common import (
+    lean_of,
+    lean_parameters,
+    mentions_for,
+    on_relevant,
+    relevance_parameters,
+    rounded,
+    text,
+    with_texts,
+)
 from askew.plugins.kinds import Inputs, Parameter
 
 KINDS = ("tc", "tf", "bool")
@@ -45,6 +54,7 @@ class _Running:
         "kind": Parameter("tf", "counts (tc), ln(1 + count) (tf) or presence (bool)", KINDS),
         "groups": Parameter("auto", "which group minus which; one group alone gives its own magnitude"),
         "sign": Parameter("signed", "signed; absolute value per query; or of each running mean", SIGNS),
+        **relevance_parameters(),
         **lean_parameters("rekabsaz2020"),
     }
 
@@ -65,6 +75,7 @@ class _Running:
         lean = np.append(lean, 0.0)  # the padding, ordinal -1
         ranked = inputs.ranked(text(measure, "order"))
         rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
+        rankings = on_relevant(measure, inputs, rankings)
         sign = text(measure, "sign")
         values = np.full(len(rankings), np.nan)
         for rows, part in rankings.parts():

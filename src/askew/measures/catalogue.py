@@ -256,9 +256,11 @@ def _with_resolver(text: str, params: dict[str, Value]) -> dict[str, Value]:
     if "who" not in params:
         return params
     who = "+".join(classes_of(str(params["who"]), f"measure {text}"))
-    if who == "+".join(WHO):
-        return {**{key: value for key, value in params.items() if key != "resolver"}, "who": ANY}
-    return {**params, "who": who, "resolver": resolver_id(str(params["resolver"]))}
+    every = who == "+".join(WHO)
+    found = {**params, "who": ANY if every else who}
+    if every and params.get("on") != "relevant":
+        return {key: value for key, value in found.items() if key != "resolver"}
+    return {**found, "resolver": resolver_id(str(params["resolver"]))}
 
 
 def _usual(measure: Measure, family: MeasureFamily) -> dict[str, Value | None]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.defaults import TOKENIZER
+from askew.core.defaults import RESOLVER, TOKENIZER
 from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS, Floats, Rankings
@@ -37,7 +38,7 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         "who": Parameter(
             ANY, "which mentions count, by estimate: real, fictional, generic, name, other, joined by +", quiet=True
         ),
-        "resolver": Parameter("light", "what tells who a mention points to: light or neural", quiet=True),
+        "resolver": Parameter(RESOLVER, "what tells who a mention points to: light or neural", quiet=True),
         "missing": Parameter(
             "error",
             "a ranked document without text: an error; counts as naming no group (zero); taken out before "
@@ -51,6 +52,18 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
             "", "the fields that make up a text, such as title+text; by default the one that holds the text", quiet=True
         ),
     }
+
+
+def relevance_parameters() -> dict[str, Parameter]:
+    """The parameters of measures that can be limited to relevant documents."""
+    return {
+        "on": Parameter(
+            "any", "which documents count: any, those judged relevant (judged), or those judged or, without a "
+            "judgement, estimated to be relevant (relevant); others keep their rank and count as naming no group",
+            ("any", "judged", "relevant"), quiet=True,
+        ),
+        "rel": Parameter(1, "with on: the lowest grade that is relevant", number="whole", least=1, quiet=True),
+    }  # fmt: skip
 
 
 def text(measure: Measure, key: str) -> str:
@@ -119,6 +132,16 @@ def with_texts(
     if policy == "error":
         _refuse_unknown(measure, inputs, cut, known)
     return cut
+
+
+def on_relevant(measure: Measure, inputs: Inputs, rankings: Rankings) -> Rankings:
+    """The rankings with -1 in place of documents that do not count: where -1 points to is a lean of zero."""
+    on = measure.param("on", "any")
+    if on == "any":
+        return rankings
+    resolver = text(measure, "resolver") if on == "relevant" else None
+    relevance = inputs.relevance(rankings, int(number(measure, "rel")), resolver)
+    return replace(rankings, docs=np.where(relevance >= 0.5, rankings.docs, -1))
 
 
 def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known: npt.NDArray[np.bool_]) -> None:

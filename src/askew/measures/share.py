@@ -17,7 +17,17 @@ import numpy as np
 
 from askew.core.measure import Bounds, Direction, Measure
 from askew.core.ranking import Floats
-from askew.measures.common import lean_of, lean_parameters, mentions_for, number, rounded, text, with_texts
+from askew.measures.common import (
+    lean_of,
+    lean_parameters,
+    mentions_for,
+    number,
+    on_relevant,
+    relevance_parameters,
+    rounded,
+    text,
+    with_texts,
+)
 from askew.plugins.kinds import Inputs, Parameter
 
 
@@ -33,6 +43,7 @@ class _LexiconShare:
         "sign": Parameter("abs", "absolute value per query, or signed", ("abs", "signed")),
         "scale": Parameter(100, "100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9),
         "empty": Parameter("absent", "a query with no known document: left out, or zero", ("absent", "zero")),
+        **relevance_parameters(),
         **lean_parameters("gender"),
     }
 
@@ -52,6 +63,7 @@ class _LexiconShare:
         lean = np.append(lean_of(measure, shares, mentions.groups), 0.0)
         ranked = inputs.ranked(text(measure, "order"))
         rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
+        rankings = on_relevant(measure, inputs, rankings)
         values = np.zeros(len(rankings))
         for rows, part in rankings.parts():
             for _, docs, _ in part.columns(measure.cutoff):

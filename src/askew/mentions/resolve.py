@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,9 +42,9 @@ class Resolver(Protocol):
 class LightResolver:
     """A linear model of hashed features of the words around; ``data/mentions/README.md`` says how it was trained."""
 
-    def __init__(self) -> None:
-        self.id = resolver_id("light")
-        with np.load(DATA / "mentions" / "light.npz", allow_pickle=False) as stored:
+    def __init__(self, weights: Path | None = None) -> None:
+        self.id = resolver_id("light") if weights is None else str(weights)
+        with np.load(weights or DATA / "mentions" / "light.npz", allow_pickle=False) as stored:
             keys, self._weights = stored["keys"], stored["weights"].astype(np.float32) * stored["scale"]
             self._bias = stored["bias"].astype(np.float64)
         self._keys, self._rows = _hash_table(keys)

@@ -106,6 +106,7 @@ class Inputs:
     find_mentions: Callable[..., DocMentions] | None = None
     judgements: Judgements | None = None
     background: Mapping[str, Rankings] | Rankings | None = None
+    find_relevance: Callable[[Rankings, int, str | None], Floats] | None = None
 
     def ranked(self, order: str) -> Rankings:
         """The rankings under an order rule."""
@@ -114,6 +115,15 @@ class Inputs:
     def background_ranked(self, order: str) -> Rankings | None:
         """The background run under an order rule; None where no background was given."""
         return self.background[order] if isinstance(self.background, Mapping) else self.background
+
+    def relevance(self, rankings: Rankings, level: int, resolver: str | None) -> Floats:
+        """How likely each ranked document is relevant: 1 or 0 by judgement, an estimate of the resolver elsewhere.
+
+        Without a resolver, documents that are not judged count as not relevant.
+        """
+        if self.find_relevance is None:
+            raise ConfigError("on=: which documents are relevant is not known here; measure a run with qrels= instead")
+        return self.find_relevance(rankings, level, resolver)
 
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all", *who: str) -> DocMentions:
         """Mentions counted with a lexicon and a tokenizer; ``who`` are classes of mentions and the resolver's id."""

@@ -12,6 +12,7 @@ from askew.core.errors import ConfigError
 from askew.core.measure import Measure, split_measures
 from askew.corpora.collection import Collection, open_collection
 from askew.corpora.layout import folder_and_split
+from askew.corpora.queries import read_queries
 
 MeasuresLike: TypeAlias = str | Measure | Sequence[str | Measure]
 
@@ -52,6 +53,18 @@ def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple
     judged = opened.qrels_file().lines if qrels is None and opened.has_judgements else qrels
     # A folder keeps its path: what was counted of it before is found by that.
     return collection if isinstance(collection, str | Path) and Path(collection).is_dir() else opened, judged
+
+
+def query_texts(collection: object, queries: str | Path | Sequence[str] | None) -> dict[str, str]:
+    """The texts of queries by their ids, from a file or from the collection; none where neither has them."""
+    if isinstance(queries, str | Path):
+        table = read_queries(Path(queries))
+    else:
+        opened = open_collection(collection) if _is_whole(collection) else collection
+        if not isinstance(opened, Collection) or not opened.has_queries:
+            return {}
+        table = opened.queries
+    return dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
 def _is_whole(collection: object) -> bool:

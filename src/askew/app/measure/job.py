@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.query_notes import judgement_notes, left_out_by_judgements, unanswered_note, without_relevant
+from askew.app.scoring.relevance import RelevanceSource
 from askew.app.scoring.requested import CountKey, fields_of, key_of, keys_of, reads_as_published, texts_of
 from askew.app.scoring.scorer import Scorer
-from askew.app.scoring.texts import DocumentSource, Progress, count_needed
+from askew.app.scoring.texts import DocumentSource, Progress, count_needed, gather_texts
 from askew.app.scoring.universe import QrelsLike, RunLike, Universe, as_judgements, as_run, note_on_ranks, only_queries
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
@@ -42,6 +44,8 @@ class MeasureJob:
         self.preset, self._brief = preset, brief
         self.catalogue = Catalogue(preset, overrides, groups=groups)
         self.notes: list[str] = []
+        # The texts of the queries, read where relevance is estimated.
+        self.query_texts: Callable[[], Mapping[str, str]] = dict
 
     def choose_measures(
         self, measures: str | Sequence[str] | None, docs: bool, qrels: bool, background: bool, fields: tuple[str, ...]
@@ -140,7 +144,9 @@ class MeasureJob:
         universe = Universe.of(frames)
         found: dict[CountKey, DocMentions] = {}
         judged = None if self.qrels is None else universe.judged(self.qrels.lines)
-        scorer = Scorer(self.asked, universe.doc_ids, None if source is None else found.__getitem__, judged)
+        self.relevance = RelevanceSource(judged, self.query_texts, lambda: self._texts(source, universe.doc_ids))
+        count = None if source is None else found.__getitem__
+        scorer = Scorer(self.asked, universe.doc_ids, count, judged, self.relevance)
         if self.background:
             self._set_background(scorer, universe.lists(self.background))
         lists = [universe.lists(run) for run in self.runs]
@@ -179,9 +185,15 @@ class MeasureJob:
         for one in {way_of_reading(one.measure): one for one in self.asked if key_of(one) is not None}.values():
             for given in inputs:
                 needed |= documents_read(one.measure, given)
+        self._needed = needed
         found, notes = count_needed(source, inputs[0].doc_ids, needed, keys, self.catalogue.lexicons, progress)
         self.notes += notes
         return found
+
+    def _texts(self, source: DocumentSource | None, doc_ids: pa.Array) -> pa.Array:
+        """The texts of the documents that the measures read."""
+        assert source is not None
+        return gather_texts(source, doc_ids, self._needed)
 
     def _score_run(self, scorer: Scorer, name: str, query_ids: list[str], lean: Inputs, whole: Inputs) -> RunScores:
         """Every measure by query. A query that the run does not answer has no lean."""

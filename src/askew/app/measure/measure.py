@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of
+from askew.app.measure.decompose import decomposable, decompose_run
+from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of, query_texts
 from askew.app.measure.job import MeasureJob
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.texts import DocumentSource, Progress
@@ -16,12 +17,14 @@ from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS
+from askew.core.who import resolver_id
 from askew.corpora.files import check_file
 from askew.engine.store import Store
 from askew.measures.catalogue import MeasureRequest, Preset, find_preset, is_shipped
 from askew.measures.common import MISSING
 from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
 from askew.plugins import registry
+from askew.plugins.kinds import Inputs
 
 __all__ = ["MeasureReport", "RunScores", "measure"]
 
@@ -45,6 +48,8 @@ class MeasureOptions(TypedDict, total=False):
     fields: Sequence[str]
     run_format: str
     store: str | Path | None
+    decompose: bool
+    resolver: str
     progress: Progress | None
 
 
@@ -69,6 +74,8 @@ def measure(
     fields: Sequence[str] = (),
     run_format: str = defaults.RUN_FORMAT,
     store: str | Path | None = None,
+    decompose: bool = False,
+    resolver: str = defaults.RESOLVER,
     progress: Progress | None = None,
     before_scoring: Callable[[list[MeasureRequest]], None] | None = None,
 ) -> MeasureReport:
@@ -82,6 +89,9 @@ def measure(
     passes the same checks as a file.
     A judged query that a run does not answer has an effectiveness of 0 and no lean (``unanswered``); one without any
     relevant document is left out of effectiveness (``no_relevant``); each measure has its own n.
+    With ``decompose`` the report has ``parts``: which part of ARaB is off topic, asked for or on topic, and who is
+    mentioned, by the estimates of ``resolver``: ``light``, or ``neural``, which is more accurate and slow. It needs the
+    texts of the queries: a collection that has them, or a file as ``queries``.
     ``before_scoring`` is shown the measures, complete, before anything is read.
     """
     chosen = find_preset(preset) if preset else None
@@ -99,6 +109,7 @@ def measure(
         if isinstance(run, str | Path):
             check_file(Path(run), "run")
     job = MeasureJob(chosen, options, None if groups is None else Groups.of(groups))
+    job.query_texts = lambda: query_texts(collection, queries)
     job.choose_measures(
         measure_texts(measures), docs is not None, qrels is not None, background is not None, tuple(fields)
     )
@@ -111,7 +122,19 @@ def measure(
     job.notes += note_on_liwc(job.asked)
     kept = Store(store) if store is not None and Path(store).is_dir() else None
     source = None if docs is None else DocumentSource(docs, job.fields, job.published, kept)
-    return job.score(source, progress)
+    seen: list[Inputs] = []
+
+    def look(asked: list[MeasureRequest], inputs: Sequence[Inputs]) -> list[MeasureRequest]:
+        seen.extend(inputs)
+        return asked
+
+    report = job.score(source, progress, look)
+    if decompose:
+        told = resolver_id(resolver)
+        for one in decomposable(job.asked, measures is not None):
+            lexicon = job.catalogue.lexicons[str(one.measure.param("lexicon"))]
+            report.parts += [decompose_run(one, each, job.relevance, lexicon, told) for each in seen]
+    return report
 
 
 _ALLOWED = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from askew.app.measure.decompose import Decomposition
 from askew.core.errors import ConfigError
 from askew.core.measure import Measure
 from askew.core.ranking import Floats
@@ -34,6 +35,7 @@ class MeasureReport:
     runs: list[RunScores]
     notes: list[str] = field(default_factory=list)
     mean_digits: int | None = None
+    parts: list[Decomposition] = field(default_factory=list)
 
     def mean(self, run: RunScores, asked: MeasureRequest) -> Mean:
         """The mean of a measure over the queries of a run, with its interval."""
@@ -107,7 +109,7 @@ class MeasureReport:
             if per_query:
                 entry["per_query"] = _per_query(run, self.asked)
             runs.append(entry)
-        return {"runs": runs}
+        return {"runs": runs, **({"parts": [one.to_dict() for one in self.parts]} if self.parts else {})}
 
 
 def _per_query(run: RunScores, asked: Sequence[MeasureRequest]) -> dict[str, dict[str, float]]:

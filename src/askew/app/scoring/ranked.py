@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from askew.app.scoring.requested import CountKey
 from askew.app.scoring.texts import DocumentSource, Progress, count_needed
@@ -153,17 +151,3 @@ def refuse_unknown(name: str, universe: Universe, known: npt.NDArray[np.bool_], 
             f"run {name}: {len(missing)} of {int(needed.sum())} ranked documents have no text in the documents given, "
             f"the first is {first!r}; give the documents that the run ranks"
         )
-
-
-def gather_texts(source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]) -> pa.Array:
-    """The texts of some documents by ordinal, streamed; null where a document is not needed or not there."""
-    wanted = doc_ids.take(pa.array(np.flatnonzero(needed)))
-    ids, texts = [], []
-    for batch in source.batches():
-        rows = batch.filter(pc.is_in(batch["doc_id"], value_set=wanted))
-        ids += rows["doc_id"].chunks
-        texts += rows["text"].cast(pa.large_string()).chunks
-    if not ids:
-        return pa.nulls(len(doc_ids), pa.large_string())
-    known = pa.concat_arrays([one.cast(pa.string()) for one in ids])
-    return pa.concat_arrays(texts).take(pc.index_in(doc_ids, value_set=known))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
+from askew.app.scoring.relevance import RelevanceSource
 from askew.app.scoring.requested import CountKey, keys_of
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.catalogue import MeasureRequest
@@ -21,15 +22,17 @@ class Scorer:
     """Scores ranked lists by the requested measures.
 
     ``doc_ids`` names the documents by ordinal. ``count`` gives the mentions under a key; documents after the last one
-    that it counts have no text. ``judged`` are the judgements. A measure that needs what is not there raises.
+    that it counts have no text. ``judged`` are the judgements, ``relevance`` adds estimates to them. A measure that
+    needs what is not there raises.
     """
 
     def __init__(
         self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
         count: Callable[[CountKey], DocMentions] | None = None, judged: JudgedQueries | None = None,
+        relevance: RelevanceSource | None = None,
     ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids
-        self._count, self._judged = count, judged
+        self._count, self._judged, self._relevance = count, judged, relevance
         self._counted: dict[CountKey, DocMentions] = {}
         self._background: dict[str, Rankings] | None = None
 
@@ -58,7 +61,9 @@ class Scorer:
         judgements = None if self._judged is None else self._judged.of_queries(queries)
         mentions = None if self._count is None else self._mentions
         background = self._background_of(lists, wanted)
-        return Inputs(name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background)
+        source = self._relevance
+        relevance = None if source is None else lambda ranked, *how: source.probabilities(ranked, queries, *how)
+        return Inputs(name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background, relevance)
 
     def values(self, inputs: Inputs, wanted: Sequence[MeasureRequest]) -> dict[str, Floats]:
         """The values of some measures by their texts."""

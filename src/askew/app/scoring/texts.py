@@ -211,3 +211,17 @@ def _refuse_twice(
         twice = doc_ids[int(again[0])].as_py()
         raise DataError(f"{source.name}: the document {twice!r} stands there more than once; keep one")
     seen[places] = True
+
+
+def gather_texts(source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]) -> pa.Array:
+    """The texts of some documents by ordinal, streamed; null where a document is not needed or not there."""
+    wanted = doc_ids.take(pa.array(np.flatnonzero(needed)))
+    ids, texts = [], []
+    for batch in source.batches():
+        rows = batch.filter(pc.is_in(batch["doc_id"], value_set=wanted))
+        ids += rows["doc_id"].chunks
+        texts += rows["text"].cast(pa.large_string()).chunks
+    if not ids:
+        return pa.nulls(len(doc_ids), pa.large_string())
+    known = pa.concat_arrays([one.cast(pa.string()) for one in ids])
+    return pa.concat_arrays(texts).take(pc.index_in(doc_ids, value_set=known))

@@ -18,13 +18,12 @@ from askew.app.scoring.ranked import (
     NEUTRAL,
     AnnotatedRun,
     Counting,
-    gather_texts,
     group_names,
     leaning_groups,
     read_ranked,
     refuse_unknown,
 )
-from askew.app.scoring.texts import DocumentSource, Progress
+from askew.app.scoring.texts import DocumentSource, Progress, gather_texts
 from askew.app.scoring.universe import RunLike, Universe, as_run, named_runs
 from askew.app.search.retrieve import write_run
 from askew.core import defaults

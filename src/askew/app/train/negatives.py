@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from askew.app.scoring.ranked import AnnotatedRun, Counting, document_lean, gather_texts, read_ranked, refuse_unknown
-from askew.app.scoring.texts import Progress
+from askew.app.scoring.ranked import AnnotatedRun, Counting, document_lean, read_ranked, refuse_unknown
+from askew.app.scoring.texts import Progress, gather_texts
 from askew.app.scoring.universe import QrelsLike, RunLike
 from askew.core.errors import DataError
 from askew.core.ranking import Floats, Ints

@@ -15,12 +15,11 @@ from askew.app.scoring.ranked import (
     AnnotatedRun,
     Counting,
     document_lean,
-    gather_texts,
     leaning_groups,
     read_ranked,
     refuse_unknown,
 )
-from askew.app.scoring.texts import Progress
+from askew.app.scoring.texts import Progress, gather_texts
 from askew.app.train.held_out import write_held_out
 from askew.app.train.negatives import NO_TEXT, RankerData
 from askew.app.train.trained import Trained, finished, found_before

@@ -1,0 +1,291 @@
+"""What a measure of lean counts: which part of it is off topic, asked for, on topic; and who is mentioned.
+
+The lean of a query is a sum over mentions: a mention counts for its group with the magnitude of its document, shared
+equally among the mentions of that group there, times the weight of its rank. So parts add up to the measure exactly.
+Which part a mention belongs to is an estimate. Amounts are corrected for the known errors of the estimates; intervals
+are from a bootstrap that draws queries and documents, and the labeled mentions behind the correction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from askew.app.scoring.relevance import RelevanceSource, open_estimator
+from askew.core import defaults
+from askew.core.errors import ConfigError
+from askew.core.lexicon import Lexicon
+from askew.core.ranking import Flags, Floats, Ints, Rankings
+from askew.core.text_tables import html_table, text_table
+from askew.core.who import ANY, WHO
+from askew.measures.arab import magnitudes
+from askew.measures.catalogue import MeasureRequest
+from askew.measures.common import pick_groups, with_texts
+from askew.mentions.marks import Marker
+from askew.mentions.relevance import OFFTOPIC, WHY, asks_about, confusion
+from askew.mentions.resolve import class_probabilities, open_resolver
+from askew.mentions.resolved import find_mentions
+from askew.plugins.kinds import Inputs
+from askew.statistics.shares import corrected, drawn_confusions
+
+_CLASSES = {"why": WHY, "who": WHO}
+# How a mention's document is known to be on topic.
+_UNJUDGED, _RELEVANT, _NOT_RELEVANT = range(3)
+# Numbers that are held at once.
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True)
+class LeanPart:
+    """One part of what is counted. ``found`` is the share before the correction; ``amounts`` are by group."""
+
+    kind: str
+    name: str
+    share: float
+    low: float
+    high: float
+    found: float
+    amounts: dict[str, float]
+    net: float
+    net_low: float
+    net_high: float
+
+
+@dataclass(repr=False)
+class Decomposition:
+    """The parts of one measure of one run."""
+
+    run: str
+    measure: str
+    signature: str
+    resolver: str
+    queries: int
+    mentions: int
+    judged: float
+    value: float
+    parts: list[LeanPart] = field(default_factory=list)
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows of a table: parts by why, then by who."""
+        groups = list(self.parts[0].amounts) if self.parts else []
+        head = ["part", "share [95% interval]", *groups, "net [95% interval]"]
+        body = []
+        for one in self.parts:
+            share = f"{one.share:.0%} [{one.low:.0%}, {one.high:.0%}]"
+            net = f"{one.net:+.4f} [{one.net_low:+.3f}, {one.net_high:+.3f}]"
+            body.append([f"{one.kind}: {one.name}", share, *(f"{one.amounts[g]:.4f}" for g in groups), net])
+        return head, body
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {**vars(self), "parts": [vars(one) for one in self.parts]}
+
+    def __repr__(self) -> str:
+        return text_table(*self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.rows())
+
+
+@dataclass(frozen=True)
+class _CountedMentions:
+    """Every counted mention of every query: what it adds, to which group, and which part it belongs to."""
+
+    query: Ints
+    document: Ints
+    group: Ints
+    amount: Floats
+    known: Ints
+    who: Ints
+    why: Ints
+
+
+def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRequest]:
+    """Only sums over mentions have parts. Of the measures that nobody named, one is enough."""
+    found = [
+        one
+        for one in asked
+        if one.family.name in ("ARaB", "RaB") and one.measure.param("sign") == "signed"
+        and one.measure.param("who") == ANY and one.measure.param("on") == "any"
+    ]  # fmt: skip
+    if not found:
+        raise ConfigError(
+            "decompose=: expected a measure ARaB or RaB with sign=signed and without who= and on=, as in "
+            f"{defaults.DECOMPOSED}; found {', '.join(one.text for one in asked)}"
+        )
+    return found if named else [next((one for one in found if one.text == defaults.DECOMPOSED), found[0])]
+
+
+def decompose_run(
+    one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon, resolver: str
+) -> Decomposition:
+    """The parts of a measure of one run."""
+    tokens, overlap = (str(one.measure.param(key)) for key in ("tokens", "overlap"))
+    marker = Marker(lexicon, tokens, overlap)
+    mentions = inputs.mentions(str(one.measure.param("lexicon")), tokens, overlap)
+    ranked = inputs.ranked(str(one.measure.param("order")))
+    rankings = with_texts(one.measure, inputs, ranked, mentions.known, one.measure.cutoff)
+    picked = [group for group in pick_groups(one.measure, mentions.groups) if group is not None]
+    counted = _count(one, rankings, mentions.counts[:, picked], picked, marker, relevance, resolver)
+    names = [mentions.groups[group] for group in picked]
+    value = _signed(counted, len(names)).sum() / max(len(rankings), 1)
+    judged = float((counted.known != _UNJUDGED).mean()) if len(counted.known) else 0.0
+    found = Decomposition(
+        inputs.run_name, one.text, one.signature, resolver, len(rankings), len(counted.query), judged, float(value)
+    )
+    if len(counted.query):
+        found.parts += _parts(counted, names, len(rankings), resolver.partition("@")[0])
+    return found
+
+
+def _count(
+    one: MeasureRequest, rankings: Rankings, counts: Any, picked: Sequence[int], marker: Marker,
+    relevance: RelevanceSource, resolver: str,
+) -> _CountedMentions:  # fmt: skip
+    """Expand the ranked documents to their mentions."""
+    naming = np.unique(rankings.docs[counts[rankings.docs].any(axis=1)])
+    texts = [relevance.texts[int(doc)].as_py() or "" for doc in naming]
+    found = find_mentions(marker, texts)
+    who = class_probabilities(open_resolver(resolver), texts, found.text_of, found.starts, found.ends)
+    # Mentions are grouped by text: those of text i are from begins[i] up to begins[i + 1].
+    begins = np.searchsorted(found.text_of, np.arange(len(naming) + 1))
+    entries = np.flatnonzero(np.isin(rankings.docs, naming))
+    place = np.searchsorted(naming, rankings.docs[entries])
+    sizes = (begins[1:] - begins[:-1])[place]
+    entry = np.repeat(entries, sizes)
+    mention = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(begins[place], sizes)
+    rows = np.repeat(np.arange(len(rankings)), rankings.lengths)[entry]
+    per_mention = magnitudes(str(one.measure.param("kind")), counts) / np.maximum(counts, 1)
+    weights = _rank_weights(one, rankings)[entry]
+    known, why = _why(
+        rankings, entry, rows, found.starts[mention], who[mention], [texts[text] for text in np.repeat(place, sizes)],
+        marker, relevance, resolver,
+    )  # fmt: skip
+    parts = []
+    for number, group in enumerate(picked):
+        named = (found.masks[mention] >> group & 1).astype(np.bool_)
+        amount = weights[named] * per_mention[rankings.docs[entry[named]], number]
+        size = int(named.sum())
+        parts.append((
+            rows[named], rankings.docs[entry[named]], np.full(size, number), amount, known[named],
+            who[mention[named]].argmax(axis=1), why[named].argmax(axis=1),
+        ))  # fmt: skip
+    return _CountedMentions(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _rank_weights(one: MeasureRequest, rankings: Rankings) -> Floats:
+    """How much the lean of a document at its rank adds to the value of its query."""
+    lengths = np.repeat(rankings.lengths, rankings.lengths).astype(np.float64)
+    if one.family.name == "RaB":
+        return 1.0 / lengths
+    longest = int(rankings.lengths.max(initial=0))
+    # The mean of the running means: rank r is in those of t = r, r + 1, ... up to the length of the list.
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, longest + 1))])
+    return np.asarray((harmonic[lengths.astype(int)] - harmonic[rankings.ranks() - 1]) / lengths)
+
+
+def _why(
+    rankings: Rankings, entry: Ints, rows: Ints, starts: Ints, who: Floats, texts: Sequence[str], marker: Marker,
+    relevance: RelevanceSource, resolver: str,
+) -> tuple[Ints, Floats]:  # fmt: skip
+    """Whether each mention's document is judged, and the probabilities of why it stands there."""
+    queries = rankings.query_ids
+    chance = relevance.probabilities(rankings, queries, 1, resolver)
+    judged = relevance.grades(rankings, queries)[1]
+    known = np.where(~judged, _UNJUDGED, np.where(chance > 0, _RELEVANT, _NOT_RELEVANT))[entry]
+    names = queries.to_pylist()
+    words = {row: relevance.query(names[row]) for row in np.unique(rows).tolist()}
+    asked = [words[row] for row in rows.tolist()]
+    found = open_estimator(resolver).why(asked, texts, starts.tolist(), who, chance[entry])
+    named = {row: bool(marker.spans(words[row])) for row in words}
+    return known, asks_about(found, (named[row] for row in rows.tolist()))
+
+
+def _signed(counted: _CountedMentions, groups: int) -> Floats:
+    """What each mention adds to the measure: the second of two groups is subtracted."""
+    return np.where(counted.group == 1, -counted.amount, counted.amount) if groups == 2 else counted.amount
+
+
+class _Draws:
+    """How often each query and each document is drawn. In the first draw each is there once: what was found."""
+
+    def __init__(self, counted: _CountedMentions, queries: int, rng: np.random.Generator) -> None:
+        _, self._document = np.unique(counted.document, return_inverse=True)
+        self._query = counted.query
+        self._by_query = _drawn(rng, queries)
+        self._by_document = _drawn(rng, int(self._document.max()) + 1)
+        self.queries = self._by_query.sum(axis=1, dtype=np.float64)
+
+    def sums(self, rows: Flags, amounts: Floats) -> Floats:
+        """The sum of each column of ``amounts`` over its rows, for each draw."""
+        query, document = self._query[rows], self._document[rows]
+        found = np.zeros((len(self._by_query), amounts.shape[1]))
+        step = max(1, _CHUNK // max(len(query), 1))
+        for first in range(0, len(found), step):
+            part = slice(first, first + step)
+            weights = self._by_query[part][:, query].astype(np.float64) * self._by_document[part][:, document]
+            found[part] = weights @ amounts
+        return found
+
+
+def _drawn(rng: np.random.Generator, units: int) -> Any:
+    found = rng.multinomial(units, np.full(units, 1.0 / units), size=defaults.DECOMPOSE_DRAWS)
+    return np.vstack([np.ones((1, units), np.int32), found.astype(np.int32)])
+
+
+def _parts(counted: _CountedMentions, names: Sequence[str], queries: int, resolver: str) -> list[LeanPart]:
+    rng = np.random.default_rng(0)
+    draws = _Draws(counted, queries, rng)
+    return [
+        part for kind in _CLASSES for part in _of_kind(kind, counted, names, draws, _confusions(resolver, kind, rng))
+    ]
+
+
+def _confusions(resolver: str, kind: str, rng: np.random.Generator) -> Floats:
+    counts = confusion(resolver, kind)
+    return np.concatenate([counts[None], drawn_confusions(counts, defaults.DECOMPOSE_DRAWS, rng)])
+
+
+def _of_kind(
+    kind: str, counted: _CountedMentions, names: Sequence[str], draws: _Draws, confusions: Floats
+) -> list[LeanPart]:
+    classes = _CLASSES[kind]
+    column = np.eye(len(classes))[counted.why if kind == "why" else counted.who] * counted.amount[:, None]
+    amounts, raw = np.zeros((len(confusions), len(names), len(classes))), np.zeros(len(classes))
+    for known in (_UNJUDGED, _RELEVANT, _NOT_RELEVANT):
+        for group in range(len(names)):
+            rows = (counted.known == known) & (counted.group == group)
+            found = draws.sums(rows, column[rows])
+            raw += found[0]
+            amounts[:, group] += _corrected(kind, known, found, confusions)
+    amounts /= draws.queries[:, None, None]
+    total = amounts.sum(axis=(1, 2), keepdims=True)
+    shares = (amounts / np.maximum(total, 1e-300)).sum(axis=1)
+    nets = amounts[:, 0] - amounts[:, 1] if len(names) == 2 else amounts[:, 0]
+    low, high = np.quantile(shares[1:], (0.025, 0.975), axis=0)
+    net_low, net_high = np.quantile(nets[1:], (0.025, 0.975), axis=0)
+    return [
+        LeanPart(
+            kind, name, float(shares[0, c]), float(low[c]), float(high[c]), float(raw[c] / max(raw.sum(), 1e-300)),
+            {group: float(amounts[0, g, c]) for g, group in enumerate(names)},
+            float(nets[0, c]), float(net_low[c]), float(net_high[c]),
+        )
+        for c, name in enumerate(classes)
+    ]  # fmt: skip
+
+
+def _corrected(kind: str, known: int, found: Floats, confusions: Floats) -> Floats:
+    """Of judged documents it is known whether they are off topic; only asked for and warranted can be mistaken."""
+    if kind == "who":
+        return corrected(found, confusions)
+    if known == _NOT_RELEVANT:
+        return found
+    if known == _UNJUDGED:
+        return corrected(found, confusions)
+    kept = [place for place in range(len(WHY)) if place != OFFTOPIC]
+    result = np.zeros_like(found)
+    result[:, kept] = corrected(found[:, kept], confusions[:, kept][:, :, kept])
+    return result

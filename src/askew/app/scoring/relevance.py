@@ -1,0 +1,93 @@
+"""Which ranked documents are relevant: by judgement where there is one, else by estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from askew.app.scoring.lists import JudgedQueries
+from askew.core.errors import ConfigError, DataError
+from askew.core.ranking import Flags, Floats, Ints, Rankings
+from askew.mentions.relevance import Estimator
+
+# A grade of 0 or below says that the document is not relevant; unjudged documents have no grade.
+_LOWEST = -(2**31)
+
+
+@cache
+def open_estimator(name: str) -> Estimator:
+    """The estimator of a resolver, which remembers what it encoded."""
+    return Estimator(name)
+
+
+class RelevanceSource:
+    """Relevance of documents to queries. Texts are read when the first estimate is needed."""
+
+    def __init__(
+        self,
+        judged: JudgedQueries | None,
+        queries: Callable[[], Mapping[str, str]],
+        texts: Callable[[], pa.Array],
+    ) -> None:
+        self._judged, self._read_queries, self._read_texts = judged, queries, texts
+        self._known: dict[tuple[str, str, int], float] = {}
+
+    @cached_property
+    def queries(self) -> Mapping[str, str]:
+        """The text of each query by its id."""
+        return self._read_queries()
+
+    @cached_property
+    def texts(self) -> pa.Array:
+        """The text of each document by its ordinal; null where it is not there."""
+        return self._read_texts()
+
+    def grades(self, rankings: Rankings, queries: pa.Array) -> tuple[Ints, Flags]:
+        """The grade of each ranked document, and whether it is judged; ``queries`` is the query of each list."""
+        rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
+        grades = np.full(len(rankings.docs), _LOWEST, np.int64)
+        if self._judged is None or not len(rows):
+            return grades, grades > _LOWEST
+        found = self._judged.of_queries(queries)
+        width = int(max(rankings.docs.max(initial=0), found.docs.max(initial=0))) + 1
+        known = np.repeat(np.arange(len(rankings)), np.diff(found.offsets)) * width + found.docs
+        order = np.argsort(known)
+        place = np.minimum(np.searchsorted(known[order], rows * width + rankings.docs), len(known) - 1)
+        if len(known):
+            same = known[order][place] == rows * width + rankings.docs
+            grades[same] = found.relevance[order][place[same]]
+        return grades, grades > _LOWEST
+
+    def probabilities(self, rankings: Rankings, queries: pa.Array, level: int, resolver: str | None) -> Floats:
+        """1 or 0 where a document is judged; else the estimate of a resolver, or 0 without one."""
+        grades, judged = self.grades(rankings, queries)
+        found = (judged & (grades >= level)).astype(np.float64)
+        if resolver is None or judged.all():
+            return found
+        rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
+        names = queries.to_pylist()
+        asked = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(~judged)]
+        found[~judged] = self._estimated(asked, resolver)
+        return found
+
+    def _estimated(self, pairs: list[tuple[str, int]], resolver: str) -> Floats:
+        new = [pair for pair in dict.fromkeys(pairs) if (resolver, *pair) not in self._known]
+        if new:
+            texts = [self.texts[doc].as_py() or "" for _, doc in new]
+            values = open_estimator(resolver).relevance([self.query(name) for name, _ in new], texts)
+            self._known.update(zip(((resolver, *pair) for pair in new), values.tolist(), strict=True))
+        return np.array([self._known[resolver, query, doc] for query, doc in pairs])
+
+    def query(self, name: str) -> str:
+        """The text of a query."""
+        if not self.queries:
+            raise ConfigError(
+                "relevance of documents without a judgement is estimated from the texts of the queries: "
+                "give them with queries= (a file: id, TAB, text), or a collection that has them"
+            )
+        if name not in self.queries:
+            raise DataError(f"queries: expected the text of query {name!r}, which the run answers; found none")
+        return self.queries[name]
