@@ -74,9 +74,9 @@ def test_the_class_of_a_mention_is_that_of_the_resolver(queries, monkeypatch):
             words = [texts[text][start:end] for text, start, end in zip(text_of, starts, ends, strict=True)]
             return np.array([np.eye(5)[WHO.index("real" if one == "brother" else "generic")] for one in words])
 
-    monkeypatch.setattr("askew.app.measure.decompose.open_resolver", lambda name: Stub())
+    monkeypatch.setattr("askew.app.scoring.decompose.open_resolver", lambda name: Stub())
     sure = {"who": np.eye(5) * 1e9, "why": np.eye(3) * 1e9}
-    monkeypatch.setattr("askew.app.measure.decompose.confusion", lambda name, kind: sure[kind])
+    monkeypatch.setattr("askew.app.scoring.decompose.confusion", lambda name, kind: sure[kind])
     who = named(parts_of(qrels=QRELS, queries=queries), "who")
     assert who["real"].amounts == pytest.approx({"male": 1 / 4, "female": 0}, abs=1e-6)
     assert who["generic"].amounts == pytest.approx({"male": 1.5, "female": 2 / 4}, abs=1e-6)

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.counted import counted_parts
 from askew.app.build.pairs import Select
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
@@ -24,6 +25,7 @@ from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
 from askew.publish.page.charts import Points
+from askew.publish.page.counted import counted_section
 from askew.publish.page.document import Section, code, document, facts, paragraph
 from askew.publish.page.making import MeasureDescription, StepFacts, limits_section, making_section
 from askew.publish.page.markup import Markup
@@ -226,6 +228,9 @@ class _Report:
             found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.bounds)
             yield cross_section(self.files, found, self.labels, self.ranker)
         yield self._improved()
+        counted = counted_parts(self.build, self.store, self.outcomes, self.pairs, self.main, self.seed)
+        if counted is not None:
+            yield counted_section(self.files, counted)
         yield self._tradeoff()
         found = outcome_table(self.pairs, self.main)
         if len(found):

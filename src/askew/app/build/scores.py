@@ -84,12 +84,13 @@ class Evaluate:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """The variants with a column for each measure."""
         table = rows.select([name for name in _CARRIED if name in rows.column_names])
-        for text, values in self.scorer.score(_lists(rows)).items():
+        for text, values in self.scorer.score(lists_of(rows)).items():
             table = table.append_column(column_of(text), pa.array(values, pa.float64()))
         return table, {}
 
 
-def _lists(rows: pa.Table) -> ScoredLists:
+def lists_of(rows: pa.Table) -> ScoredLists:
+    """The lists of the variants of a step that searched."""
     lists, scores = rows["doc"].combine_chunks(), rows["score"].combine_chunks()
     offsets = lists.offsets.to_numpy().astype(np.int64)
     docs = lists.values.to_numpy().astype(np.int64)[offsets[0] : offsets[-1]]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from askew.app.measure.decompose import decomposable, decompose_run
 from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of, query_texts
 from askew.app.measure.job import MeasureJob
 from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.decompose import decomposable, decompose_run
 from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
 from askew.core import defaults

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from askew.app.measure.decompose import Decomposition
+from askew.app.scoring.decompose import Decomposition
 from askew.core.errors import ConfigError
 from askew.core.measure import Measure
 from askew.core.ranking import Floats

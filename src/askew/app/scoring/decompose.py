@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from askew.app.scoring.relevance import RelevanceSource, open_estimator
 from askew.core import defaults
@@ -103,14 +104,15 @@ class _CountedMentions:
     why: Ints
 
 
+def has_parts(one: MeasureRequest) -> bool:
+    """Only a sum over mentions has parts."""
+    param = one.measure.param
+    return one.family.name in ("ARaB", "RaB") and (param("sign"), param("who"), param("on")) == ("signed", ANY, "any")
+
+
 def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRequest]:
-    """Only sums over mentions have parts. Of the measures that nobody named, one is enough."""
-    found = [
-        one
-        for one in asked
-        if one.family.name in ("ARaB", "RaB") and one.measure.param("sign") == "signed"
-        and one.measure.param("who") == ANY and one.measure.param("on") == "any"
-    ]  # fmt: skip
+    """The measures that have parts. Of those that nobody named, one is enough."""
+    found = [one for one in asked if has_parts(one)]
     if not found:
         raise ConfigError(
             "decompose=: expected a measure ARaB or RaB with sign=signed and without who= and on=, as in "
@@ -120,16 +122,18 @@ def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRe
 
 
 def decompose_run(
-    one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon, resolver: str
-) -> Decomposition:
-    """The parts of a measure of one run."""
+    one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon, resolver: str,
+    queries: pa.Array | None = None,
+) -> Decomposition:  # fmt: skip
+    """The parts of a measure of one run; ``queries`` is the query of each list where it is not named after it."""
     tokens, overlap = (str(one.measure.param(key)) for key in ("tokens", "overlap"))
     marker = Marker(lexicon, tokens, overlap)
     mentions = inputs.mentions(str(one.measure.param("lexicon")), tokens, overlap)
     ranked = inputs.ranked(str(one.measure.param("order")))
     rankings = with_texts(one.measure, inputs, ranked, mentions.known, one.measure.cutoff)
     picked = [group for group in pick_groups(one.measure, mentions.groups) if group is not None]
-    counted = _count(one, rankings, mentions.counts[:, picked], picked, marker, relevance, resolver)
+    asked = rankings.query_ids if queries is None else queries
+    counted = _count(one, rankings, asked, mentions.counts[:, picked], picked, marker, relevance, resolver)
     names = [mentions.groups[group] for group in picked]
     value = _signed(counted, len(names)).sum() / max(len(rankings), 1)
     judged = float((counted.known != _UNJUDGED).mean()) if len(counted.known) else 0.0
@@ -142,7 +146,7 @@ def decompose_run(
 
 
 def _count(
-    one: MeasureRequest, rankings: Rankings, counts: Any, picked: Sequence[int], marker: Marker,
+    one: MeasureRequest, rankings: Rankings, queries: pa.Array, counts: Any, picked: Sequence[int], marker: Marker,
     relevance: RelevanceSource, resolver: str,
 ) -> _CountedMentions:  # fmt: skip
     """Expand the ranked documents to their mentions."""
@@ -161,8 +165,8 @@ def _count(
     per_mention = magnitudes(str(one.measure.param("kind")), counts) / np.maximum(counts, 1)
     weights = _rank_weights(one, rankings)[entry]
     known, why = _why(
-        rankings, entry, rows, found.starts[mention], who[mention], [texts[text] for text in np.repeat(place, sizes)],
-        marker, relevance, resolver,
+        rankings, queries, entry, rows, found.starts[mention], who[mention],
+        [texts[text] for text in np.repeat(place, sizes)], marker, relevance, resolver,
     )  # fmt: skip
     parts = []
     for number, group in enumerate(picked):
@@ -188,11 +192,10 @@ def _rank_weights(one: MeasureRequest, rankings: Rankings) -> Floats:
 
 
 def _why(
-    rankings: Rankings, entry: Ints, rows: Ints, starts: Ints, who: Floats, texts: Sequence[str], marker: Marker,
-    relevance: RelevanceSource, resolver: str,
+    rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, who: Floats, texts: Sequence[str],
+    marker: Marker, relevance: RelevanceSource, resolver: str,
 ) -> tuple[Ints, Floats]:  # fmt: skip
     """Whether each mention's document is judged, and the probabilities of why it stands there."""
-    queries = rankings.query_ids
     chance = relevance.probabilities(rankings, queries, 1, resolver)
     judged = relevance.grades(rankings, queries)[1]
     known = np.where(~judged, _UNJUDGED, np.where(chance > 0, _RELEVANT, _NOT_RELEVANT))[entry]

@@ -1,0 +1,75 @@
+"""The section of the report that says what its measure of lean counts, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.app.build.recipe import Build
+from askew.app.build.scores import lists_of
+from askew.app.build.variants import ORIGINAL
+from askew.app.scoring.decompose import Decomposition, decompose_run, has_parts
+from askew.app.scoring.relevance import RelevanceSource
+from askew.app.scoring.texts import DocumentSource, gather_texts
+from askew.core import defaults
+from askew.core.who import resolver_id
+from askew.engine.run import StepOutcome
+from askew.engine.store import Store
+from askew.measures.catalogue import MeasureRequest
+from askew.mentions.marks import can_mark
+from askew.publish.page.counted import CountedParts
+
+# So many queries are looked at, chosen at random: enough for intervals that the estimates themselves limit.
+MOST_QUERIES = 1000
+
+
+def counted_parts(
+    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: pl.DataFrame, subset: str, seed: int
+) -> CountedParts | None:
+    """The parts of the first measure that has any, for the originals and the chosen queries of a subset.
+
+    None where no measure of the recipe has parts, or no pair is chosen.
+    """
+    asked = [one for one in build.evaluate.asked if has_parts(one) and can_mark(str(one.measure.param("tokens")))]
+    chosen = pairs.filter(pl.col(subset)).unique("query_id", keep="first", maintain_order=True)
+    if not asked or not len(chosen):
+        return None
+    if len(chosen) > MOST_QUERIES:
+        chosen = chosen.sample(MOST_QUERIES, seed=seed)
+    one = next((found for found in asked if found.text == defaults.DECOMPOSED), asked[0])
+    rows = pa.concat_tables(store.read(outcomes["runs"].manifest))
+    wanted = pa.array(chosen["query_id"].to_list(), pa.string())
+    originals = pc.and_(pc.equal(rows["method"], ORIGINAL), pc.is_in(rows["query_id"], value_set=wanted))
+    variants = pc.is_in(rows["variant_id"], value_set=pa.array(chosen["variant_id"].to_list(), pa.string()))
+    old, new = rows.filter(originals), rows.filter(variants)
+    relevance = _relevance(build, pa.concat_tables([old, new]), old)
+    found = [_decomposed(build, one, name, part, relevance) for name, part in (("original", old), ("chosen", new))]
+    data = pl.DataFrame([
+        {"queries": side.run, **{k: v for k, v in asdict(part).items() if k != "amounts"}}
+        for side in found for part in side.parts
+    ])  # fmt: skip
+    return CountedParts(one.text, found[0].resolver, len(chosen), data)
+
+
+def _relevance(build: Build, rows: pa.Table, originals: pa.Table) -> RelevanceSource:
+    every, judged = build.resources.judged_documents
+    needed = np.zeros(len(every), np.bool_)
+    needed[pc.list_flatten(rows["doc"]).to_numpy()] = True
+    texts = dict(zip(originals["query_id"].to_pylist(), originals["text"].to_pylist(), strict=True))
+    source = DocumentSource(build.resources.collection)
+    # Whatever the new query says, documents are on topic or not for what was asked first.
+    return RelevanceSource(judged, lambda: texts, lambda: gather_texts(source, every, needed))
+
+
+def _decomposed(
+    build: Build, one: MeasureRequest, name: str, rows: pa.Table, relevance: RelevanceSource
+) -> Decomposition:
+    lists = lists_of(rows)
+    inputs = build.evaluate.scorer.inputs(lists, [one], name)
+    lexicon = next(found for found in build.evaluate.lexicons() if found.id == one.measure.param("lexicon"))
+    return decompose_run(one, inputs, relevance, lexicon, resolver_id(defaults.RESOLVER), lists.queries)
