@@ -42,8 +42,6 @@ def resolver_id(name: str) -> str:
 
 def classes_of(who: str, where: str = "") -> tuple[str, ...]:
     """The classes that a text such as ``generic+real`` names, in the order of ``WHO``; all of them for ``any``."""
-    if who == ANY:
-        return WHO
     named = who.split("+")
     check_names("class of mentions", named, (*WHO, ANY), where)
-    return tuple(one for one in WHO if one in named)
+    return tuple(one for one in WHO if one in named or ANY in named)
