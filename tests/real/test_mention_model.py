@@ -67,4 +67,7 @@ def test_the_labels_of_the_project_have_no_text_and_say_who_read_them(program):
     assert {row["why"] for row in rows if "why" in row} == {"asked", "warranted", "stereotype", "offtopic"}
     assert {row["who"] for row in rows} == set(WHO)
     assert {row["reader"] for row in rows} == {"language model"}
-    assert len({(row["collection"], row["doc"], row["at"]) for row in rows}) == len(rows)
+    # A mention that several queries found has one row for each of them.
+    assert len({(row["collection"], row["doc"], row["at"], row.get("query_id")) for row in rows}) == len(rows)
+    labels = {(row["collection"], row["doc"], row["at"], row["who"]) for row in rows}
+    assert len(labels) - len({mention[:3] for mention in labels}) <= 2
