@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import askew
 from askew.core import machine
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.who import WHO, classes_of, resolver_id
@@ -78,6 +79,10 @@ def test_a_position_at_which_no_word_begins_is_refused_with_the_mention(text, at
     expected = rf"mentions: expected the position at which a word begins, found {at} \(mention 1\)"
     with pytest.raises(DataError, match=expected):
         resolve_mentions([("he", 0), (text, at)], "light")
+
+
+def test_it_is_part_of_the_public_interface():
+    assert askew.resolve_mentions is resolve_mentions
 
 
 def test_no_mentions_have_no_classes():
