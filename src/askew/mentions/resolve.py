@@ -1,6 +1,6 @@
 """Who mentions point to: the one way in for all resolvers.
 
-``light``   a linear model of the words around a mention, compiled: some hundred thousand mentions a second
+``light``   a linear model of the words around a mention, compiled: about a hundred thousand mentions a second
 ``neural``  MiniLM with the shipped adapter ``minilm-who``: more accurate, and slow; needs the extra ``neural``
 
 Clipped words ("channels.he remains") are ``other`` by rule, whatever the model says.
