@@ -1,5 +1,7 @@
 """What the light resolver reads of a mention. The shipped weights belong to exactly these features."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ def exactly(size):
 
 def _fill(text, size):
     kept = text.encode()[:size].decode(errors="ignore")
-    return kept + "." * (size - len(kept.encode()))
+    return kept + "x" * (size - len(kept.encode()))
 
 
 anything = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
@@ -73,10 +75,19 @@ HASHES = [
     989544480, 853827428, 1586526325, 1171539009, 580169286, 3534146099, 2505730863, 864203707, 2234518524,
     3818426510, 1018803794, 3783351861, 2184746367, 3275263303, 3278881864, 322850684,
 ]  # fmt: skip
+DIGESTS = ["0fefad554436014d", "422c252b784587a1", "9c03a4bdbcad294f"]
 
 
 def test_the_features_are_those_that_the_shipped_weights_were_trained_with():
     assert features(EXAMPLE) == [HASHES]
+
+
+def test_the_features_of_a_long_text_are_those_of_the_training_too():
+    # Long enough for every limit: bytes and tokens at the beginning, before and after the word.
+    words = [f"{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(60)]
+    short, long = " ".join(words), " ".join(f"Something{word}" for word in words)
+    rows = features(f"{short} *he* {short}", f"{long} *he* {long}", f"{long} *girl* {short}")
+    assert [hashlib.sha256(np.array(row, "<u4").tobytes()).hexdigest()[:16] for row in rows] == DIGESTS
 
 
 def test_capitals_and_pronouns_are_told_apart():

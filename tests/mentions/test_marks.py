@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
@@ -13,9 +13,7 @@ from askew.core.text import word
 from askew.mentions.count import counter_for
 from askew.mentions.marks import Marker
 
-SINGLE = Lexicon(
-    "toy", {"female": ("she", "her", "woman"), "male": ("he", "man", "m.d", "x_1"), "both": ("woman", "they")}
-)
+SINGLE = Lexicon("toy", {"female": ("she", "her", "woman"), "male": ("he", "man", "x_1"), "both": ("woman", "they")})
 PHRASES = Lexicon(
     "toy",
     {
@@ -29,11 +27,20 @@ PIECES = [
     "ladder", "m.d", "x_1", "_", "stewardesses", "FIANCÉE", "İpek", "ΛΌΓΟΣ", "Σ",
     "é", "日", "9", " ", "  ", "\t", ".", ". ", ")", "'", "-", "’",
 ]  # fmt: skip
-texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
-ascii_texts = st.lists(st.sampled_from([piece for piece in PIECES if piece.isascii()]), max_size=30).map("".join)
+
+
+def texts_of(pieces):
+    """Pieces with blanks between them, and without."""
+    listed = st.lists(st.sampled_from(pieces), max_size=30)
+    return listed.map("".join) | listed.map(" ".join)
+
+
+texts = texts_of(PIECES)
+ascii_texts = texts_of([piece for piece in PIECES if piece.isascii()])
 
 
 @given(ascii_texts, st.sampled_from(["unclipped", "word"]))
+@example("channels.he said", "unclipped")
 def test_the_fast_path_gives_the_places_of_the_general_path(text, tokens):
     marker = Marker(SINGLE, tokens)
     # One word beyond ASCII at the end is enough for the general path.
@@ -53,6 +60,7 @@ def test_exactly_the_words_that_are_counted_have_a_place(text, tokens, lexicon, 
 
 
 @given(texts)
+@example("The old man and a cis woman")
 def test_at_each_place_stands_a_term_of_the_lexicon(text):
     terms = {tuple(word(term.rstrip("*"))) for terms in PHRASES.groups.values() for term in terms}
     for start, end, _ in Marker(PHRASES, "word").spans(text):
