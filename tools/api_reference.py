@@ -21,7 +21,7 @@ SECTIONS = {
     "Measures": ("Measure", "Direction"),
     "Measure and compare": (
         "measure", "MeasureReport", "compare", "CompareReport", "sensitivity", "SensitivityReport",
-        "check", "CheckReport",
+        "check", "CheckReport", "resolve_mentions",
     ),
     "Search and reformulate": ("Ranker", "Reformulator", "Filter", "classify", "Classification"),
     "Build pairs": ("build", "Pairs"),

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         TExFAIR,
         nDCG,
     )
+    from askew.mentions.resolve import resolve_mentions
 
 
 _PLACES = {
@@ -77,6 +78,7 @@ _PLACES = {
         "AP", "ARaB", "AWRF", "Bpref", "ERR", "EXP", "FaiRR", "Judged", "LexiconShare", "NDKL", "NFaiRR", "P", "R",
         "RBP", "RR", "RaB", "Rprec", "Skew", "Success", "TExFAIR", "nDCG",
     ),
+    "askew.mentions.resolve": ("resolve_mentions",),
     "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench"),
     "askew.app.build.facade": ("Pairs", "build"),
     "askew.app.logs.analyze": ("analyze_log",),
@@ -153,6 +155,7 @@ __all__ = [
     "compare",
     "measure",
     "nDCG",
+    "resolve_mentions",
     "sensitivity",
 ]
 

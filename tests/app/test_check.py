@@ -3,6 +3,7 @@
 import pytest
 
 import askew
+from askew.core.who import WHO, resolver_id
 
 DOCS = {
     "d1": "An old man told a story. The Old Man of Hoy is a rock.",
@@ -31,13 +32,52 @@ def test_queries_that_cannot_be_answered_are_counted():
     assert (found.judged, found.without_relevant, found.unanswerable) == (3, 1, 1)
 
 
-def test_words_in_names_after_numbers_and_at_full_stops_are_pointed_out_with_an_example():
-    words = {one.word: one for one in askew.check(collection(), askew.Groups(AGE, tokens="word")).words}
-    assert dict(words["old man"].hints) == {"in a name": 1}
-    assert words["old man"].examples["in a name"] == "An old man told a story. The [Old Man] of Hoy is a rock."
-    assert dict(words["old"].hints) == {"after a number": 1}
-    assert dict(words["young"].hints) == {"at a full stop": 1}
-    assert words["child"].doubtful == 0
+PEOPLE = {
+    "d1": "The Nintendo Game Boy is a handheld game console. Men have a higher risk of heart disease than women.",
+    "d2": "The male flowers of the plant shed pollen. The Isle of Man is in the Irish Sea.",
+    "d3": "Marie Curie was born in Warsaw in 1867. In 1903 she won the Nobel Prize in Physics.",
+    "d4": "The sky was red. Many channels.he remains.",
+}
+
+
+def test_words_are_listed_with_who_they_point_to_and_examples_of_those_that_name_nobody():
+    found = askew.check(PEOPLE, "gender:male,female")
+    words = {one.word: one for one in found.words}
+    assert {word: dict(one.who) for word, one in words.items()} == {
+        "boy": {"name": 1}, "man": {"name": 1}, "men": {"generic": 1}, "male": {"other": 1}, "she": {"real": 1},
+        "women": {"generic": 1},
+    }  # fmt: skip
+    assert words["boy"].examples == {"name": "The Nintendo Game [Boy] is a handheld game console. Men have a ..."}
+    assert [word for word, one in words.items() if one.doubtful] == ["boy", "male", "man"]
+    assert all(sum(one.who.values()) == one.mentions for one in found.words)
+    assert found.to_polars().select("word", "doubtful", *WHO).row(0) == ("boy", 1, 0, 0, 0, 1, 0)
+    assert found.to_dict()["words"][0]["who"] == {"name": 1}
+    assert found.to_dict()["resolver"] == found.resolver == resolver_id("light")
+
+
+def test_a_clipped_word_that_is_counted_names_nobody():
+    (one,) = (
+        one for one in askew.check(PEOPLE, askew.Groups.of("gender").with_tokens("word")).words if one.word == "he"
+    )
+    assert (dict(one.who), one.examples) == ({"other": 1}, {"other": "The sky was red. Many channels.[he] remains."})
+
+
+def test_of_words_for_others_only_names_and_other_meanings_are_told():
+    found = askew.check({"d1": "A child may not drive. The Child in Time is a novel. The old nurse told a tale."}, AGE)
+    assert found.classes == ("name", "other")
+    words = {one.word: one for one in found.words}
+    assert words["child"].mentions == 2
+    assert set(words["child"].who) <= {"name", "other"}
+    assert "trained on such words and not on these" in found.legend
+    assert "fictional" not in found.to_polars().columns
+    assert "trained on" not in askew.check(PEOPLE, "gender:male").legend
+
+
+def test_texts_are_resolved_alike_in_blocks_of_any_size(monkeypatch):
+    many = {f"d{n}": text for n, text in enumerate([*PEOPLE.values()] * 5)}
+    whole = askew.check(many, "gender:male,female").to_dict()["words"]
+    monkeypatch.setattr("askew.app.measure.check._BLOCK", 3)
+    assert askew.check(many, "gender:male,female").to_dict()["words"] == whole
 
 
 def test_words_that_lost_their_first_letter_are_counted_in_all_documents_and_not_among_the_mentions():

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 import askew
 from askew.app.measure.agreement import Combination, SensitivityReport
 from askew.core.measure import Direction
-from askew.measures import catalogue
-from askew.plugins.kinds import Parameter
 
 DOCS = {"m": "he he", "f": "she", "b": "he she", "n": "weather", "k": "king"}
 RUNS = {
@@ -108,7 +106,7 @@ def test_the_order_in_which_runs_are_given_changes_nothing(rows, places, directi
 
 def test_each_mean_is_that_of_measure():
     report = askew.sensitivity(RUNS, DOCS, "ARaB(tf) NFaiRR", tokens="word", cutoffs=[2])
-    assert len(report.combinations) == 4 * (3 + 1)
+    assert len(report.combinations) == 4 * (3 + 1) * 2
     for one in report.combinations:
         alone = askew.measure(RUNS, DOCS, [one.signature])
         assert one.means == pytest.approx([alone[name, one.signature].mean for name in RUNS])
@@ -116,11 +114,14 @@ def test_each_mean_is_that_of_measure():
 
 def test_measures_are_compared_in_every_combination_of_what_they_have():
     report = askew.sensitivity(RUNS, DOCS, cutoffs="1,2")
-    # 4 lexicons, 4 tokenizers, 2 cutoffs; ARaB has three kinds and three signs, LexiconShare two signs.
-    assert len(report.combinations) == 4 * 4 * 2 * (3 * 3 + 1 + 2)
+    # 4 lexicons, 2 cutoffs; ARaB has three kinds and three signs, LexiconShare two signs. Any mentions and generic ones
+    # for three tokenizers; seyedsalehi does not tell where words stand.
+    assert len(report.combinations) == 4 * 2 * (3 * 3 + 1 + 2) * (3 * 2 + 1)
     assert report.values("lexicon") == ("gender", "gsqr2023", "rekabsaz2020", "rekabsaz2021")
     assert report.values("missing") == ()
-    assert report.values("who") == ()
+    assert report.values("who") == ("any", "generic")
+    generic = {one.choices["tokens"] for one in report.combinations if one.choices["who"] == "generic"}
+    assert generic == {"word", "blank", "unclipped"}
     assert {one.choices.get("sign") for one in report.combinations if one.choices["measure"] == "NFaiRR"} == {None}
 
 
@@ -153,14 +154,19 @@ def test_own_words_are_compared_with_the_shipped_lexicons_of_the_same_groups(tmp
     assert any("one lexicon only" in note for note in age.notes)
 
 
-def test_a_measure_that_says_who_is_meant_is_compared_in_that_too(monkeypatch):
-    arab = catalogue.find_family("ARaB")
-    who = Parameter("any", "who is named", ("any", "generic", "named"))
-    monkeypatch.setattr(type(arab), "parameters", {**arab.parameters, "who": who}, raising=False)
-    report = askew.sensitivity(RUNS, DOCS, "ARaB(tf) NFaiRR", lexicons="gender", tokens="word", cutoffs=[2])
-    assert report.values("who") == ("any", "generic")
-    with_who = [one for one in report.combinations if "who" in one.choices]
-    assert {one.choices["measure"] for one in with_who} == {"ARaB(tf)"}
+def test_who_is_meant_is_compared_as_asked_for():
+    def report(text="ARaB(tf) NFaiRR", tokens="word", **options):
+        return askew.sensitivity(RUNS, DOCS, text, lexicons="gender", tokens=tokens, cutoffs=[2], **options)
+
+    assert report(who="real,name+other").values("who") == ("real", "name+other")
+    own = report("ARaB(tf,who=generic)")
+    assert {one.choices["who"] for one in own.combinations} == {"generic"}
+    with pytest.raises(askew.ConfigError, match="give tokens= unclipped, word or blank"):
+        report(tokens="seyedsalehi", who="generic")
+    # Trained on words for women and men, it is not compared for others unless asked for.
+    age = {"groups": "age:old,young", "tokens": "word", "cutoffs": [2]}
+    assert askew.sensitivity(RUNS, DOCS, "ARaB(tf)", **age).values("who") == ()
+    assert askew.sensitivity(RUNS, DOCS, "ARaB(tf)", who="any,name", **age).values("who") == ("any", "name")
 
 
 def test_runs_without_any_difference_have_no_tau():
@@ -223,7 +229,7 @@ EVIL = '"><script>alert(1)<b> & co'
 def test_a_page_escapes_names_and_loads_nothing(tmp_path, cutoffs):
     page = tmp_path / "page.html"
     runs = {EVIL: RUNS["male"], "even": RUNS["even"]}
-    report = askew.sensitivity(runs, DOCS, "ARaB(tf) NFaiRR LexiconShare", cutoffs=cutoffs, html=page)
+    report = askew.sensitivity(runs, DOCS, "ARaB(tf) NFaiRR LexiconShare", cutoffs=cutoffs, who="any", html=page)
     text = page.read_text()
     assert (len(report.combinations) > 150) == (len(cutoffs) == 4)
     assert "<script" not in text

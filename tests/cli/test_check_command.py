@@ -14,6 +14,28 @@ def test_the_command_prints_what_the_library_finds(askew, files):
     assert askew("check demo --groups age.csv --json").json["naming"] == library.check("demo", "age.csv").naming
 
 
+def test_the_table_shows_who_frequent_words_point_to_and_says_what_the_estimates_are_worth(askew, files):
+    files.docs("docs.tsv", {"d1": "The Nintendo Game Boy is a handheld game console.", "d2": "Men live longer."})
+    table = askew("check docs.tsv --groups gender:male,female").table
+    assert "male   mentions   real   fictional   generic   name   other" in table
+    assert "boy    1          0%     0%          0%        100%   0%" in table
+    assert "name 1 of 1   The Nintendo Game [Boy] is a handheld" in table
+    assert "Estimates of light@" in " ".join(table.split())
+    assert "female   mentions" not in table
+    assert "No mention of a frequent word" not in table
+
+
+def test_of_other_words_only_those_that_name_nobody_are_shown(askew, files):
+    files.text("age.csv", AGE)
+    files.docs("docs.tsv", {"d1": "The Isle of Child is in the Irish Sea."})
+    table = askew("check docs.tsv --groups age.csv").table
+    assert "name 1 of 1   The Isle of [Child] is in the Irish Sea." in table
+    assert "fictional" not in table
+    assert "trained on such words and not on these" in " ".join(table.split())
+    files.docs("docs.tsv", {"d1": "The weather is fine."})
+    assert "No mention of a frequent word is estimated to be name or other" in askew("check docs.tsv").table
+
+
 def test_groups_may_be_chosen_of_a_lexicon(askew, files):
     files.text("age.csv", AGE)
     assert askew("check demo --groups young --lexicon age.csv --json").json["groups"]["names"] == ["young"]

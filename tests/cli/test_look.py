@@ -9,6 +9,7 @@ LISTS = {
     "measures": ["name", "also", "reads", "about"],
     "presets": ["name", "title", "measures"],
     "tokenizers": ["name", "about"],
+    "resolvers": ["name", "id", "about"],
     "plugins": ["name", "kind", "from"],
 }
 GROUPS = {

@@ -9,7 +9,7 @@ COMMAND = "sensitivity old.run new.run --docs docs.tsv --cutoffs 1,2 --tokens wo
 
 def test_the_command_prints_tables_that_fit_the_terminal(askew):
     shown = askew(COMMAND).table
-    assert "2 systems, measured in 96 combinations of choices." in shown
+    assert "2 systems, measured in 192 combinations of choices." in shown
     assert "where only one choice changes" in shown
     assert "old.run" in shown
 
@@ -20,7 +20,7 @@ def test_json_and_columns_have_every_combination(askew):
     assert found == report.to_dict()
     head, *lines = askew(f"{COMMAND} --tsv").out.splitlines()
     assert head.split("\t")[:3] == ["combination", "measure", "lexicon"]
-    assert len(lines) == 96
+    assert len(lines) == 192
 
 
 def test_a_page_and_a_folder_are_written(askew, files):

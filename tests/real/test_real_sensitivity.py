@@ -17,7 +17,7 @@ def test_means_of_real_runs_are_those_of_measure_and_every_pair_is_counted(data,
     docs = data / "msmarco_dl1920" / "docs.tsv"
     report = askew.sensitivity(runs, docs, "ARaB(tf) NFaiRR", tokens="word,blank", cutoffs=[5, 10])
     assert report.values("missing") == ("zero", "drop", "skip")
-    assert len(report.combinations) == 4 * 2 * 2 * 3 * (3 + 1)
+    assert len(report.combinations) == 4 * 2 * 2 * 3 * (3 + 1) * 2
     chosen = random.Random(3).sample(report.combinations, 6)
     alone = askew.measure(runs, docs, [one.signature for one in chosen])
     for one in chosen:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from askew.cli import options as o
 from askew.cli.render import note, print_rows, say, say_json
 from askew.core.groups import Groups
+
+if TYPE_CHECKING:
+    from askew.app.measure.check import CheckReport
+
+_WIDTH = 80
 
 
 def command(
@@ -35,18 +41,34 @@ def command(
         return
     rows = found.facts()
     print_rows(found.collection, [name for name, _ in rows], [("", [value for _, value in rows])])
+    _say_words(found)
+
+
+def _say_words(found: CheckReport) -> None:
+    from askew.app.measure.check import DOUBTFUL
+
+    if "real" in found.classes and found.words:
+        say("")
+        say(f"Who frequent words point to, estimated in {found.sampled:,} documents that name a group:")
+        for group in dict.fromkeys(one.group for one in found.words):
+            words = [one for one in found.words if one.group == group]
+            shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
+            mentions = [f"{one.mentions:,}" for one in words]
+            print_rows(group, [one.word for one in words], [("mentions", mentions), *shares])
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
-    if not doubtful:
-        say(f"No frequent word stands in a name or after a number, in {found.sampled:,} documents.")
-        return
     say("")
-    say(f"Frequent words that may mean something else, in {found.sampled:,} documents that name a group:")
-    columns = [
-        ("group", [one.group for one in doubtful]),
-        ("mentions", [f"{one.mentions:,}" for one in doubtful]),
-        ("doubtful", [f"{one.doubtful:,}" for one in doubtful]),
-        ("example", [next(iter(one.examples.values())) for one in doubtful]),
-    ]
-    print_rows("word", [one.word for one in doubtful], columns)
-    say("doubtful: in a name, after a number, or at a full stop without a blank;")
-    say("found by rules, not by reading")
+    if not doubtful:
+        say(
+            f"No mention of a frequent word is estimated to be {' or '.join(DOUBTFUL)}, in {found.sampled:,} documents."
+        )
+    else:
+        say(f"Mentions estimated to name no person of the group, in {found.sampled:,} documents:")
+        rows = [(one, who) for one in doubtful for who in one.examples]
+        columns = [
+            ("group", [one.group for one, _ in rows]),
+            ("mentions", [f"{who} {one.who[who]:,} of {one.mentions:,}" for one, who in rows]),
+            ("example", [one.examples[who] for one, who in rows]),
+        ]
+        print_rows("word", [one.word for one, _ in rows], columns)
+    for line in wrap(found.legend, _WIDTH):
+        say(line)

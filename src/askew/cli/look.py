@@ -20,8 +20,8 @@ from askew.core.measure import Measure
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _KINDS_LISTED = (
-    "lexicons, measures, presets, tokenizers, rankers, reformulators, filters, classifiers, log_formats, recipes, "
-    "plugins"
+    "lexicons, measures, presets, tokenizers, resolvers, rankers, reformulators, filters, classifiers, log_formats, "
+    "recipes, plugins"
 )
 _KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, recipe, store"
 
@@ -96,6 +96,12 @@ def _tokenizers() -> list[dict[str, Any]]:
     return [{"name": name, "about": text} for name, text in about.items()]
 
 
+def _resolvers() -> list[dict[str, Any]]:
+    from askew.core.who import RESOLVERS, resolver_id
+
+    return [{"name": name, "id": resolver_id(name), "about": RESOLVERS[name].about} for name in RESOLVERS]
+
+
 def _rankers() -> list[dict[str, Any]]:
     from askew.plugins.registry import about, names, settings_of
 
@@ -134,6 +140,7 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "measures": _measures,
     "presets": _presets,
     "tokenizers": _tokenizers,
+    "resolvers": _resolvers,
     "rankers": _rankers,
     "reformulators": _of_kind("reformulator"),
     "filters": _of_kind("filter"),

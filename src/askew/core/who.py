@@ -13,16 +13,35 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from typing import NamedTuple
 
 from askew.core.errors import ConfigError, check_name, check_names
 from askew.core.shipped import DATA
 
 WHO = ("real", "fictional", "generic", "name", "other")
+WHO_SHORT = {
+    "real": "a real person", "fictional": "a character", "generic": "anyone",
+    "name": "part of a title, brand, place or team", "other": "no person, another meaning",
+}  # fmt: skip
 ANY = "any"
-# The files that a resolver is made of.
+# The groups whose words the resolvers were trained on and measured with.
+LEARNED = ("female", "male")
+
+
+class ResolverKind(NamedTuple):
+    """What tells who a mention points to, and the files that it is made of."""
+
+    about: str
+    files: tuple[str, ...]
+
+
+_SHARED = ("mentions/relevance.json", "mentions/frequencies.npz")
 RESOLVERS = {
-    "light": ("mentions/light.npz", "mentions/relevance.json", "mentions/frequencies.npz"),
-    "neural": ("adapters/minilm-who/adapter.safetensors", "mentions/relevance.json", "mentions/frequencies.npz"),
+    "light": ResolverKind("a linear model of the words around a mention", ("mentions/light.npz", *_SHARED)),
+    "neural": ResolverKind(
+        "MiniLM with the adapter minilm-who: slower and more accurate; needs the extra neural",
+        ("adapters/minilm-who/adapter.safetensors", *_SHARED),
+    ),
 }
 
 
@@ -32,7 +51,7 @@ def resolver_id(name: str) -> str:
     short, _, content = name.partition("@")
     check_name("resolver", short, RESOLVERS)
     sha = hashlib.sha256()
-    for file in RESOLVERS[short]:
+    for file in RESOLVERS[short].files:
         sha.update((DATA / file).read_bytes())
     found = f"{short}@{sha.hexdigest()[:12]}"
     if content and name != found:
@@ -42,8 +61,6 @@ def resolver_id(name: str) -> str:
 
 def classes_of(who: str, where: str = "") -> tuple[str, ...]:
     """The classes that a text such as ``generic+real`` names, in the order of ``WHO``; all of them for ``any``."""
-    if who == ANY:
-        return WHO
     named = who.split("+")
     check_names("class of mentions", named, (*WHO, ANY), where)
-    return tuple(one for one in WHO if one in named)
+    return tuple(one for one in WHO if one in named or ANY in named)

@@ -1,7 +1,7 @@
 """What the light resolver reads of a mention: hashed features of the words around it, compiled.
 
 A feature is a template (which words, where) and the words that fill it, hashed to 32 bits. The same code makes them
-in training and in use. Plain Python manages a few thousand mentions a second, this loop several hundred thousand.
+in training and in use. Plain Python manages a few thousand mentions a second, this loop more than a hundred thousand.
 """
 
 from __future__ import annotations

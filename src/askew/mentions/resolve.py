@@ -1,6 +1,6 @@
 """Who mentions point to: the one way in for all resolvers.
 
-``light``   a linear model of the words around a mention, compiled: some hundred thousand mentions a second
+``light``   a linear model of the words around a mention, compiled: about a hundred thousand mentions a second
 ``neural``  MiniLM with the shipped adapter ``minilm-who``: more accurate, and slow; needs the extra ``neural``
 
 Clipped words ("channels.he remains") are ``other`` by rule, whatever the model says.
@@ -108,8 +108,10 @@ def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None =
 
 
 def _end(text: str, at: int, row: int) -> int:
-    if not 0 <= at < len(text) or not is_word_character(text[at]):
-        raise DataError(f"mentions: expected the position of a word in the text, found {at} (mention {row})")
+    inside = 0 <= at < len(text) and is_word_character(text[at])
+    # In the middle of "she" begins no "he".
+    if not inside or (at and is_word_character(text[at - 1])):
+        raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
     end = at + 1
     while end < len(text) and is_word_character(text[end]):
         end += 1

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
 from askew.core.ranking import Ints
 from askew.core.who import ANY, WHO, classes_of
 from askew.mentions.count import Counts, MentionCounter, Mentions, counter_for
-from askew.mentions.marks import Marker
+from askew.mentions.marks import Marker, can_mark
 from askew.mentions.resolve import class_probabilities, open_resolver
 
 
@@ -45,7 +46,11 @@ class ResolvedCounter:
     """Counts one lexicon under one tokenizer, and who the mentions point to. The last batch is remembered."""
 
     def __init__(self, lexicon: Lexicon, tokens: str, overlap: str, resolver: str, **how: Any) -> None:
-        # The marker refuses a tokenizer whose words have no place in the text.
+        if not can_mark(tokens):
+            raise ConfigError(
+                f"who=: the tokenizer {tokens!r} does not tell where its words stand in the text; "
+                "give tokens= unclipped, word or blank, or leave out who="
+            )
         self._marker = Marker(lexicon, tokens, overlap)
         self.plain = counter_for(lexicon, tokens, overlap, **how)
         self._name = resolver

@@ -1,16 +1,16 @@
 """Check a collection before measuring: which queries can be scored, which documents name the groups, with which words.
 
-Counting words is not reading. The most frequent words are listed with how often they stand where they may mean
-something else: in a name ("Game Boy", "Isle of Man"), after a number ("8-year-old"), or at a full stop without a blank
-("channels.he", a clipped "The"). These are hints by simple rules, with an example each, to be read by a person.
+Counting words is not reading. The most frequent words are listed with who their mentions point to, and with examples
+of those that name no person of the group: part of a name ("Game Boy", "Isle of Man"), or no person ("the female lays
+eggs"). The light resolver estimates the classes; examples are there to be read by a person.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,37 +21,43 @@ import pyarrow.compute as pc
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
+from askew.core.who import LEARNED, WHO, WHO_SHORT, resolver_id
 from askew.corpora.collection import Collection, open_collection
 from askew.mentions.clipped import ClippedCounter
 from askew.mentions.count import MentionCounter
 from askew.mentions.marks import Mark, Marker
+from askew.mentions.relevance import confusion
+from askew.mentions.resolve import class_probabilities, open_resolver
 
 DEFAULT_GROUPS = "gender:female,male"
 # Documents whose words are listed one by one: enough for frequent words, few enough for any collection.
 SAMPLED = 5_000
-NAME, NUMBER, CLIPPED = "in a name", "after a number", "at a full stop"
-_BEFORE_NAME = re.compile(r"\b[A-Z]\w+(?: (?:of|the))? $")
-_AFTER_NAME = re.compile(r"^(?: of)? [A-Z]\w+")
-_BEFORE_NUMBER = re.compile(r"\d[\w ]*-$|\d-\w+-$")
-_BEFORE_CLIPPED = re.compile(r"\w\.$")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:]\s|[\"“(])\s*$")
+# Fast, and there without any extra: a check comes before everything else.
+RESOLVER = "light"
+# The classes that name no person of the group.
+DOUBTFUL = ("name", "other")
+# Texts whose words are resolved together: memory stays flat for long ones.
+_BLOCK = 256
 _AROUND = 40
 
 
 @dataclass
 class WordCheck:
-    """A word of a group: how often it was found, how often where it may mean something else, by hint, with examples."""
+    """A word of a group: how often it was found, and who its mentions point to, by estimate.
+
+    ``who`` counts the mentions of each class of ``CheckReport.classes``, ``examples`` has one for each of ``DOUBTFUL``.
+    """
 
     group: str
     word: str
     mentions: int = 0
-    hints: Counter[str] = field(default_factory=Counter)
+    who: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
     @property
     def doubtful(self) -> int:
-        """How many mentions have a hint."""
-        return sum(self.hints.values())
+        """How many mentions are estimated to name no person of the group."""
+        return sum(self.who[one] for one in DOUBTFUL)
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,21 @@ class CheckReport:
     sampled: int
     words: list[WordCheck]
     notes: list[str]
+    resolver: str
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that are counted: of words for others than women and men, only those of no person."""
+        return _classes(self.groups)
+
+    @property
+    def legend(self) -> str:
+        """What the classes are, and what the estimates are worth."""
+        errors = confusion(RESOLVER, "who")
+        right = f"right for {errors.trace() / errors.sum():.0%} of {errors.sum():.0f} labeled words for women and men"
+        more = "" if self.classes == WHO else "; it was trained on such words and not on these"
+        meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
+        return f"{meanings}. Estimates of {self.resolver}, {right}{more}."
 
     def facts(self) -> list[tuple[str, str]]:
         """What was counted, as names and values."""
@@ -94,17 +115,17 @@ class CheckReport:
         return rows
 
     def to_polars(self) -> pl.DataFrame:
-        """The words: group, word, mentions, and mentions with each hint."""
+        """The words: group, word, mentions, and the mentions of each class."""
         rows = [
             {"group": one.group, "word": one.word, "mentions": one.mentions, "doubtful": one.doubtful}
-            | {hint: one.hints[hint] for hint in (NAME, NUMBER, CLIPPED)}
+            | {who: one.who[who] for who in self.classes}
             for one in self.words
         ]
         return pl.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        words = [vars(one) | {"hints": dict(one.hints), "doubtful": one.doubtful} for one in self.words]
+        words = [vars(one) | {"who": dict(one.who), "doubtful": one.doubtful} for one in self.words]
         groups = {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
         return {**vars(self), "groups": groups, "words": words}
 
@@ -141,6 +162,7 @@ def check(
         judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
         unanswerable=judged[2] if judged else 0, sampled=len(texts.sampled),
         words=list(_words(texts.sampled, counted, words)), notes=opened.notes("queries", "judgements"),
+        resolver=resolver_id(RESOLVER),
     )  # fmt: skip
 
 
@@ -203,34 +225,37 @@ def _judged(opened: Collection, doc_ids: pa.Array) -> tuple[int, int, int]:
     return len(every), len(every - with_relevant), len(with_relevant - set(known["query_id"].to_pylist()))
 
 
+def _classes(groups: Groups) -> tuple[str, ...]:
+    return WHO if set(groups.names) <= set(LEARNED) else DOUBTFUL
+
+
 def _words(texts: list[str], groups: Groups, most: int) -> Iterator[WordCheck]:
-    marker = Marker(groups.counted, groups.tokenizer, groups.overlap)
     found: dict[tuple[str, str], WordCheck] = {}
-    for text in texts:
-        for mark in marker.find(text):
-            for group in mark.groups:
-                word = text[mark.start : mark.end].lower()
-                one = found.setdefault((group, word), WordCheck(group, word))
-                one.mentions += 1
-                if hint := _hint(text, mark):
-                    one.hints[hint] += 1
-                    one.examples.setdefault(hint, _example(text, mark))
-    by_group = defaultdict(list)
-    for one in sorted(found.values(), key=lambda one: (-one.mentions, one.word)):
-        by_group[one.group].append(one)
+    classes = _classes(groups)
+    for text, mark, who in _resolved(texts, Marker(groups.counted, groups.tokenizer, groups.overlap)):
+        for group in mark.groups:
+            word = text[mark.start : mark.end].lower()
+            one = found.setdefault((group, word), WordCheck(group, word))
+            one.mentions += 1
+            if who in classes:
+                one.who[who] += 1
+            if who in DOUBTFUL and who not in one.examples:
+                one.examples[who] = _example(text, mark)
+    ordered = sorted(found.values(), key=lambda one: (-one.mentions, one.word))
     for group in groups.names:
-        yield from by_group[group][:most]
+        yield from islice((one for one in ordered if one.group == group), most)
 
 
-def _hint(text: str, mark: Mark) -> str:
-    before, after = text[max(0, mark.start - _AROUND) : mark.start], text[mark.end : mark.end + _AROUND]
-    if _BEFORE_CLIPPED.search(before) and text[mark.start].islower():
-        return CLIPPED
-    if _BEFORE_NUMBER.search(before):
-        return NUMBER
-    if text[mark.start].isupper() and not _SENTENCE_START.search(before):
-        return NAME if _BEFORE_NAME.search(before) or _AFTER_NAME.search(after) else ""
-    return ""
+def _resolved(texts: list[str], marker: Marker) -> Iterator[tuple[str, Mark, str]]:
+    """Each mention with its text and its class."""
+    resolver = open_resolver(RESOLVER)
+    for first in range(0, len(texts), _BLOCK):
+        block = texts[first : first + _BLOCK]
+        marks = [(row, mark) for row, text in enumerate(block) for mark in marker.find(text)]
+        places = np.array([(row, mark.start, mark.end) for row, mark in marks], np.int64).reshape(-1, 3)
+        classes = class_probabilities(resolver, block, *places.T).argmax(axis=1)
+        for (row, mark), who in zip(marks, classes.tolist(), strict=True):
+            yield block[row], mark, WHO[who]
 
 
 def _example(text: str, mark: Mark) -> str:

@@ -15,7 +15,9 @@ from askew.core.errors import ConfigError, check_names
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import Measure, Value
+from askew.core.who import ANY, LEARNED
 from askew.measures.catalogue import find_family
+from askew.mentions.marks import can_mark
 from askew.plugins import registry
 from askew.plugins.kinds import MeasureFamily
 
@@ -46,6 +48,8 @@ class Axes:
             present = {axis: values for axis, values in options.items() if values}
             for chosen in itertools.product(*present.values()):
                 choices = dict(zip(present, chosen, strict=True))
+                if self._unresolved(base, choices):
+                    continue
                 yield self._measure(base, choices), {"measure": shown, **choices}
 
     def _values(self, base: Measure, family: MeasureFamily, axis: str) -> tuple[Value, ...]:
@@ -60,6 +64,11 @@ class Axes:
         if axis == "lexicon":
             return tuple(self.lexicons)
         return tuple(value for value in self.given[axis] if not family.parameters[axis].expected(value))
+
+    def _unresolved(self, base: Measure, choices: Mapping[str, Value]) -> bool:
+        """Whether a class of mentions cannot be told with this tokenizer, and nobody named just this combination."""
+        told = base.param("who") is None and ANY in self.given["who"]
+        return told and choices.get("who", ANY) != ANY and not can_mark(str(choices["tokens"]))
 
     def _measure(self, base: Measure, choices: Mapping[str, Value]) -> Measure:
         params = {axis: value for axis, value in choices.items() if axis != "cutoff"}
@@ -85,7 +94,9 @@ def axes_of(
                 f"sensitivity: {base.name} is not a measure of lean: it reads no lexicon; leave it out of measures="
             )
     usual = {
-        "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS, "who": defaults.SENSITIVITY_WHO,
+        "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS,
+        # The resolver was trained on words for women and men: of others the axis is there where it is asked for.
+        "who": defaults.SENSITIVITY_WHO if set(groups.names) <= set(LEARNED) else (),
         "missing": ("error", *defaults.SENSITIVITY_MISSING),
     }  # fmt: skip
     given: dict[str, tuple[str, ...]] = {}

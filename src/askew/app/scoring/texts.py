@@ -16,6 +16,7 @@ from askew.app.scoring.requested import CountKey
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
 from askew.core.tables import counts_of
+from askew.core.who import ANY
 from askew.corpora.collection import Collection
 from askew.corpora.documents import bytes_of, read_documents
 from askew.corpora.files import Meter
@@ -147,7 +148,8 @@ def _read_stored(
         found.tokens[places] = np.maximum(tokens, 0)
         found.malformed[places] = tokens == MALFORMED
         found.counts[places] = counts_of(chosen, who)[1]
-        if "clipped" in manifest.columns:
+        # A clipped word is of no class of persons: one that asks for a class misses none.
+        if "clipped" in manifest.columns and who == ANY:
             found.clipped[places] = chosen["clipped"].to_numpy()
     return found
 

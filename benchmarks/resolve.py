@@ -1,0 +1,94 @@
+"""How many mentions a second are resolved, alone and while a collection is counted, and what that costs.
+
+The peer of the counter by class is the plain counter of the same texts; that of the light resolver is the neural one,
+where its extra is installed, on as many mentions as ``--neural`` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from text import passages
+
+import askew
+from askew.core import machine
+from askew.core.lexicon import load_lexicon
+from askew.corpora.documents import read_documents
+from askew.mentions.count import MentionCounter
+from askew.mentions.marks import Marker
+from askew.mentions.resolve import default_resolver
+from askew.mentions.resolved import ResolvedCounter
+
+TOKENS = "unclipped"
+
+
+def seconds(function: Callable[[], object], times: int = 3) -> float:
+    """The least wall-clock seconds of several tries."""
+    tries = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        function()
+        tries.append(time.perf_counter() - begun)
+    return min(tries)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--docs", type=Path, help="a file of documents; without it, made passages")
+    parser.add_argument("--count", type=int, default=200_000, help="how many passages to make without --docs")
+    parser.add_argument("--lexicon", default="rekabsaz2020")
+    parser.add_argument("--neural", type=int, default=500, help="mentions for the neural resolver; 0 leaves it out")
+    given = parser.parse_args()
+    read = (batch["text"].to_pylist() for batch in read_documents(given.docs)) if given.docs else ()
+    texts = [text for batch in read for text in batch] or passages(None, given.count)
+    array = pa.array(texts, pa.large_string())
+    lexicon = load_lexicon(given.lexicon)
+    marker = Marker(lexicon, TOKENS)
+    mentions = [(text, start) for text in texts for start, _, _ in marker.spans(text)]
+    odd = sum(not text.isascii() for text in texts) / len(texts)
+    print(
+        f"{len(texts):,} texts, {array.nbytes / len(texts):.0f} bytes each, {odd:.1%} not ASCII; "
+        f"{len(mentions):,} mentions of {given.lexicon}; {machine.threads()} thread(s); {platform.machine()}, "
+        f"Python {platform.python_version()}"
+    )
+    alone(mentions, given.neural)
+    counted(array, lexicon, len(mentions))
+
+
+def alone(mentions: list[tuple[str, int]], neural: int) -> None:
+    """``askew.resolve_mentions``: places are given."""
+    askew.resolve_mentions(mentions[:10], "light")
+    light = seconds(lambda: askew.resolve_mentions(mentions, "light")) / len(mentions)
+    print(f"resolve_mentions, light: {1 / light:,.0f} mentions a second")
+    if not neural or default_resolver() != "neural":
+        print("resolve_mentions, neural: not measured")
+        return
+    chosen = np.random.default_rng(0).permutation(len(mentions))[:neural]
+    some = [mentions[row] for row in chosen]
+    askew.resolve_mentions(some[:10], "neural")
+    slow = seconds(lambda: askew.resolve_mentions(some, "neural"), 1) / len(some)
+    print(f"resolve_mentions, neural: {1 / slow:,.0f} mentions a second; light is {slow / light:,.0f}x as fast")
+
+
+def counted(array: pa.Array, lexicon: askew.Lexicon, mentions: int) -> None:
+    """Counting a collection: words are found, counted and resolved."""
+    plain = MentionCounter(lexicon, TOKENS, engine="compiled")
+    by_class = ResolvedCounter(lexicon, TOKENS, "all", "light", engine="compiled")
+    for counter in (plain, by_class):
+        counter.count(array[:100])
+    # A slice is another object: the counter by class remembers its last batch.
+    base, full = (seconds(lambda c=counter: c.count(array.slice(0))) for counter in (plain, by_class))
+    print(
+        f"counting: {len(array) / base:,.0f} texts a second; by class {len(array) / full:,.0f} "
+        f"({mentions / full:,.0f} mentions), {full / base:.0f}x the time"
+    )
+
+
+if __name__ == "__main__":
+    main()

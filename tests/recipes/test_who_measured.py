@@ -1,0 +1,41 @@
+"""A recipe whose measures count some classes of mentions: the values of askew measure for the same lists."""
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import askew
+from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.core.measure import column_of
+from askew.corpora.demo import demo_files
+from askew.engine.store import Store
+
+DEMO = demo_files()
+MEASURES = ["ARaB(tf,who=generic)@10", "ARaB(tf,who=real+fictional)@10", "ARaB(tf)@10", "FaiRR(who=generic)@10"]
+
+
+def test_a_build_gives_the_values_of_askew_measure_and_counts_the_classes_once(tmp_path):
+    store = Store(tmp_path)
+    sections = read_recipe("demo").sections
+    sections = {
+        **sections, "reformulate": [{"method": "reduce"}], "evaluate": {"measures": ["RR@10", *MEASURES]},
+        "select": {"selector": "refairmulate", "effectiveness": "RR@10", "bias": MEASURES[0]},
+    }  # fmt: skip
+    outcomes = prepare(Recipe("who", sections), store).plan.run(store)
+    assert outcomes["pairs"].manifest.rows_out > 0
+    table = pl.from_arrow(pa.concat_tables(store.read(outcomes["scores"].manifest)))
+    originals = table.filter(pl.col("method") == "original")
+    assert originals.height > 50
+    bm25 = next(run for run in DEMO.runs if run.stem == "bm25")
+    (run,) = askew.measure([bm25], DEMO.docs, measures=MEASURES).runs
+    place = {query: i for i, query in enumerate(run.query_ids)}
+    rows = [place[query] for query in originals["query_id"]]
+    for name, values in run.values.items():
+        assert originals[column_of(name)].to_list() == pytest.approx(values[rows].tolist(), abs=1e-12)
+    generic, both, every = (run.values[name] for name in MEASURES[:3])
+    assert generic.any()
+    assert both.any()
+    assert not np.array_equal(generic, every)
+    # One count for all classes, one for the measure of all mentions, one for the other lexicon of FaiRR.
+    assert len(list(tmp_path.glob("mentions-*/manifest.json"))) == 3
