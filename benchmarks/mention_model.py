@@ -169,7 +169,7 @@ def make_low_rank(base: Any, settings: Settings) -> Any:
     return LowRank()
 
 
-def make_network(model: str, settings: Settings, device: str) -> tuple[Any, Any, list[str]]:
+def make_network(model: str, settings: Settings, device: str, classes: int = len(WHO)) -> tuple[Any, Any, list[str]]:
     """The product's network with layers that learn, its tokenizer, and the names of these layers."""
     from askew.models.mention_network import MentionNetwork
     from askew.models.relevance import open_encoder
@@ -183,17 +183,20 @@ def make_network(model: str, settings: Settings, device: str) -> tuple[Any, Any,
             parent, _, last = path.rpartition(".")
             setattr(layer.get_submodule(parent), last, make_low_rank(layer.get_submodule(path), settings))
             names.append(f"enc.encoder.layer.{number}.{path}")
-    return MentionNetwork(encoder, settings.hidden, len(WHO)).to(device), tokenizer, names
+    return MentionNetwork(encoder, settings.hidden, classes).to(device), tokenizer, names
 
 
-def fit(labels: Sequence[Label], settings: Settings, seed: int, device: str, model: str = MINILM) -> dict[str, Any]:
+def fit(
+    labels: Sequence[Label], settings: Settings, seed: int, device: str, model: str = MINILM,
+    names_of: Sequence[str] = WHO,
+) -> dict[str, Any]:  # fmt: skip
     """Train; the tensors of the adapter, with the scale folded into ``b``."""
     import torch
 
     torch.manual_seed(seed)
-    network, tokenizer, names = make_network(model, settings, device)
+    network, tokenizer, names = make_network(model, settings, device, len(names_of))
     encoded = encode_mentions(tokenizer, *positions(labels))
-    classes = [WHO.index(one.who) for one in labels]
+    classes = [names_of.index(one.who) for one in labels]
     learning = [one for one in network.parameters() if one.requires_grad]
     optimizer = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
     steps = settings.epochs * math.ceil(len(labels) / settings.batch_size)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from mention_model import LABELS, TEST_ONLY, Label, accuracy, fold_of, read_labels, read_texts, training_rows
 from sklearn.linear_model import LogisticRegression
+from why_model import TOLD_APART, Row, fold_of_query, read_rows, usable
 
 from askew.core.text import is_clipped
 from askew.core.who import WHO
@@ -34,48 +35,7 @@ from askew.mentions.resolve import class_probabilities, open_resolver
 ENCYCLOPEDIA = ("boolq", "squad_part", "fairytaleqa")
 LEAST = 3
 FOLDS = 5
-# Nobody can tell it from warranted by so few labels.
-TOLD_APART = {"stereotype": "warranted"}
 NAMES = ("light", "neural")
-
-
-@dataclass(frozen=True)
-class Row:
-    collection: str
-    doc: str
-    at: int
-    word: str
-    query: str
-    rank: int
-    who: str
-    why: str
-    split: str
-    text: str
-
-    @property
-    def judged(self) -> bool:
-        return self.rank == 0
-
-
-def read_rows(files: list[Path], data: Path) -> list[Row]:
-    """All labels with ``why``, with the text of the query and of the document."""
-    found, texts, queries = [], {}, {}
-    for line in (line for file in files for line in file.read_text(encoding="utf-8").splitlines()):
-        row = json.loads(line)
-        if "why" not in row:
-            continue
-        name = row["collection"]
-        if name not in texts:
-            texts[name] = read_texts(data, name)
-        if "query" not in row and name not in queries:
-            lines = (data / name / "queries.tsv").read_text(encoding="utf-8").splitlines()
-            queries[name] = dict(one.split("\t", 1) for one in lines)
-        query = row["query"] if "query" in row else queries[name][row["query_id"]]
-        found.append(Row(
-            name, row["doc"], row["at"], row["word"], query, row["rank"], row["who"], row["why"],
-            row.get("split", "train"), texts[name][row["doc"]],
-        ))  # fmt: skip
-    return found
 
 
 def write_frequencies(data: Path, out: Path) -> None:
@@ -140,12 +100,14 @@ class Task:
     name: str
     rows: list[Row]
     known: dict[tuple[str, str, int], Any]
+    folds: Path
 
     def __post_init__(self) -> None:
         self.estimator = Estimator(self.name)
         self.queries, self.texts = [one.query for one in self.rows], [one.text for one in self.rows]
         self.starts = [one.at for one in self.rows]
         self.who = who_of(self.name, self.rows, self.known)
+        self.read = None if self.name == "light" else self._read()
         self.x = self.estimator.relevance_features(self.queries, self.texts)
         self.why = np.array([WHY.index(TOLD_APART.get(one.why, one.why)) for one in self.rows])
         self.judged = np.array([one.judged for one in self.rows])
@@ -156,11 +118,24 @@ class Task:
         fold = {query: number % FOLDS for number, query in enumerate(names)}
         self.fold = np.array([fold[one.query] for one in self.rows])
 
+    def _read(self) -> Any:
+        """What the adapter minilm-why says, of training rows without their query in its training."""
+        found = self.estimator.read(self.queries, self.texts, self.starts)
+        rows = usable(self.rows)
+        known = {}
+        for fold in range(FOLDS):
+            here = [one for one in rows if fold_of_query(one) == fold]
+            answers = np.load(self.folds / "why" / str(fold) / "out_of_fold.npy")
+            known |= {(one.query, one.doc, one.at): p for one, p in zip(here, answers, strict=True)}
+        for place, one in enumerate(self.rows):
+            found[place] = known.get((one.query, one.doc, one.at), found[place])
+        return found
+
     def models(self, rows: Any) -> dict[str, Any]:
         """Both regressions, from these rows; why learns from estimates of relevance that are as good as in use."""
         relevance = fit(self.x[rows], (self.why[rows] != r.OFFTOPIC).astype(int))
         p = r.apply(relevance, self.x)[:, 1]
-        x = self.estimator.why_features(self.queries, self.texts, self.starts, self.who, p)
+        x = self.estimator.why_features(self.queries, self.texts, self.starts, self.who, p, self.read)
         return {"relevance": relevance, "why": fit(x[rows], self.why[rows])}
 
     def predict(self, models: dict[str, Any], judged: bool) -> tuple[Any, Any]:
@@ -171,7 +146,7 @@ class Task:
         r.trained.cache_clear()
         known, r.trained = r.trained, lambda: {self.name: models}
         try:
-            return p, self.estimator.why(self.queries, self.texts, self.starts, self.who, p)
+            return p, self.estimator.why(self.queries, self.texts, self.starts, self.who, p, self.read)
         finally:
             r.trained = known
 
@@ -226,7 +201,7 @@ def main() -> None:
     made = {}
     for name in NAMES:
         known, mistaken = out_of_fold(name, labels, given.folds)
-        task = Task(name, rows, known)
+        task = Task(name, rows, known, given.folds)
         test = np.array([one.split == "test" for one in rows])
         _, crossed = task.crossed()
         counted = task.train

@@ -53,7 +53,8 @@ def test_a_judgement_says_whether_a_document_is_off_topic(queries):
     # Rank 2 is in the second running mean only: weight 1/2 * 1/2. It is judged not relevant.
     assert why["offtopic"].net == pytest.approx((1 - 2) / 4)
     assert why["offtopic"].amounts == pytest.approx({"male": 1 / 4, "female": 2 / 4})
-    assert why["asked"].net + why["warranted"].net == pytest.approx(2 * (1 + 1 / 2) / 2)
+    assert why["ontopic"].net == pytest.approx(2 * (1 + 1 / 2) / 2)
+    assert set(why) == {"offtopic", "ontopic"}
 
 
 def test_the_logarithm_of_a_document_is_shared_among_its_mentions(queries):
@@ -75,7 +76,7 @@ def test_the_class_of_a_mention_is_that_of_the_resolver(queries, monkeypatch):
             return np.array([np.eye(5)[WHO.index("real" if one == "brother" else "generic")] for one in words])
 
     monkeypatch.setattr("askew.app.scoring.decompose.open_resolver", lambda name: Stub())
-    sure = {"who": np.eye(5) * 1e9, "why": np.eye(3) * 1e9}
+    sure = {"who": np.eye(5) * 1e9, "why": np.eye(2) * 1e9}
     monkeypatch.setattr("askew.app.scoring.decompose.confusion", lambda name, kind: sure[kind])
     who = named(parts_of(qrels=QRELS, queries=queries), "who")
     assert who["real"].amounts == pytest.approx({"male": 1 / 4, "female": 0}, abs=1e-6)
@@ -115,10 +116,40 @@ def test_of_measures_that_nobody_named_one_is_decomposed(queries):
     assert report.to_dict()["parts"][0]["resolver"].startswith("light@")
 
 
-def test_a_query_that_names_a_group_asks_about_it(tmp_path):
+class AllGeneric:
+    """Stands in for a resolver: every mention is generic."""
+
+    id = "stub"
+
+    def probabilities(self, texts, text_of, starts, ends):
+        return np.tile(np.eye(5)[WHO.index("generic")], (len(starts), 1))
+
+
+class SureEstimator:
+    """Stands in for an estimator: what is judged relevant is warranted."""
+
+    def why(self, queries, texts, starts, who, relevance):
+        return np.where(relevance[:, None] == 1, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
+
+
+@pytest.fixture
+def neural(monkeypatch):
+    monkeypatch.setattr("askew.app.scoring.decompose.open_resolver", lambda name: AllGeneric())
+    monkeypatch.setattr("askew.app.scoring.decompose.open_estimator", lambda name: SureEstimator())
+    return {"resolver": "neural"}
+
+
+def test_the_neural_resolver_tells_what_is_asked_for_from_what_is_on_topic(queries, neural):
+    why = named(parts_of(qrels=QRELS, queries=queries, **neural), "why")
+    assert {name: one.found for name, one in why.items()} == pytest.approx(
+        {"offtopic": 0.75 / 2.25, "asked": 0, "warranted": 1.5 / 2.25}
+    )
+
+
+def test_a_query_that_names_a_group_asks_about_it(tmp_path, neural):
     path = tmp_path / "queries.tsv"
     path.write_text("q\twomen who land planes\n", encoding="utf-8")
-    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path), "why")
+    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path, **neural), "why")
     assert why["asked"].found == pytest.approx(1)
 
 

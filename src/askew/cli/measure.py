@@ -101,7 +101,7 @@ def _print_parts(report: MeasureReport) -> None:
     if report.parts:
         say_wrapped(
             f"Parts are estimates ({report.parts[0].resolver}), corrected for their known errors; intervals draw "
-            "queries and documents. warranted includes mentions that present one group as the default: too few are "
+            "queries and documents. On topic includes mentions that present one group as the default: too few are "
             "labeled to estimate them. docs/warrant.md has the accuracy."
         )
 

@@ -24,7 +24,7 @@ Tokenizer = Callable[[str], list[str]]
 _TAGS = re.compile(r"<[^>]*>")
 _DELETED = str.maketrans("", "", ".,?!()-_*#@$%^+/{}[]|")
 _PYTHON_WORD = re.compile(r"\w+")
-ASCII_WORD = re.compile(r"[a-z0-9_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9_]+")
 # After these, as after a word, a full stop ends a sentence.
 CLOSING = ")]\"'%"
 _JOINERS = "\u200c\u200d"
@@ -40,9 +40,7 @@ def blank(text: str) -> list[str]:
 
 def word(text: str) -> list[str]:
     """Unicode words."""
-    # For ASCII the rule comes down to letters, digits and the underscore, which is six times faster.
-    pattern = ASCII_WORD if text.isascii() else _word_pattern()
-    return pattern.findall(text.lower())
+    return word_pattern(text.isascii()).findall(text.lower())
 
 
 def unclipped(text: str) -> list[str]:
@@ -55,6 +53,13 @@ def without_clipped(text: str) -> str:
     if "." not in text:
         return text
     return _clipped_pattern(text.isascii()).sub(lambda found: "." + " " * (len(found[0]) - 1), text)
+
+
+def end_of_word(text: str, at: int) -> int:
+    """Where the word ends that begins at this position."""
+    while at < len(text) and is_word_character(text[at]):
+        at += 1
+    return at
 
 
 def is_clipped(text: str, at: int) -> bool:
@@ -94,8 +99,10 @@ def _clipped_pattern(is_ascii: bool) -> re.Pattern[str]:
 
 
 @cache
-def _word_pattern() -> re.Pattern[str]:
-    return re.compile(f"{_word_class()}+")
+def word_pattern(is_ascii: bool) -> re.Pattern[str]:
+    """The tokens of ``word`` in a text in lower case."""
+    # For ASCII the rule comes down to letters, digits and the underscore, which is six times faster.
+    return _ASCII_WORD if is_ascii else re.compile(f"{_word_class()}+")
 
 
 @cache

@@ -40,7 +40,7 @@ RESOLVERS = {
     "light": ResolverKind("a linear model of the words around a mention", ("mentions/light.npz", *_SHARED)),
     "neural": ResolverKind(
         "MiniLM with the adapter minilm-who: slower and more accurate; needs the extra neural",
-        ("adapters/minilm-who/adapter.safetensors", *_SHARED),
+        ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }
 

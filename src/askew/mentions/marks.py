@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
-from askew.core.text import ASCII_WORD, Tokenizer, blank, unclipped, without_clipped, word
+from askew.core.text import Tokenizer, blank, unclipped, without_clipped, word, word_pattern
 from askew.core.vocabulary import build_vocabulary
 
 # Tokenizers whose tokens stand in the text as they are, in order; ``seyedsalehi`` deletes characters inside words.
@@ -58,10 +58,11 @@ class Marker:
     def spans(self, text: str) -> list[tuple[int, int, int]]:
         """Start and end of each word of the lexicon, with one bit for each group of the lexicon that it names."""
         read = without_clipped(text) if self._tokenize is unclipped else text
-        if self._single and text.isascii():
+        lowered = read.lower()
+        if self._single and len(lowered) == len(text):
             # No phrases, no prefixes: each token is looked up by itself, which is four times as fast.
             words = self._vocabulary.words
-            each = ASCII_WORD.finditer(read.lower())
+            each = word_pattern(text.isascii()).finditer(lowered)
             return [(*token.span(), words[token[0]]) for token in each if token[0] in words]
         tokens = self._tokenize(text)
         places = _places(read, tokens)

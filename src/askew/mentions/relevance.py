@@ -24,11 +24,13 @@ import numpy as np
 from askew.core.porter import stem
 from askew.core.ranking import Floats
 from askew.core.shipped import DATA
+from askew.core.text import end_of_word
 from askew.core.who import resolver_id
 
 WHY = ("offtopic", "asked", "warranted")
 OFFTOPIC = WHY.index("offtopic")
 ASKED = WHY.index("asked")
+WHY_ADAPTER = "minilm-why"
 _WORD = re.compile("[a-z0-9]+")
 # How much of a text is read: all of it as far as an encoder reads, its beginning, and the passage around a mention.
 _WHOLE, _BEGINNING, _AROUND = 1400, 160, 250
@@ -118,9 +120,13 @@ class Estimator:
         return np.hstack([found, *(self._cosines(queries, part)[:, None] for part in parts)])
 
     def why_features(
-        self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats
-    ) -> Floats:
-        """One row for each mention: log odds of relevance, the passage around it, and who it points to."""
+        self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats,
+        read: Floats | None = None,
+    ) -> Floats:  # fmt: skip
+        """One row for each mention: log odds of relevance, the passage around it, and who it points to.
+
+        ``neural`` also has what the adapter ``minilm-why`` reads of query and passage; ``read`` takes its place.
+        """
         words = {query: WordsOf(query) for query in set(queries)}
         around = [text[max(0, at - _AROUND) : at + _AROUND] for text, at in zip(texts, starts, strict=True)]
         covered = [words[query].share(words[query].found_in(part)) for query, part in zip(queries, around, strict=True)]
@@ -128,22 +134,37 @@ class Estimator:
         columns = [np.log(p / (1 - p)), np.array(covered), *who.T]
         if self.name != "light":
             columns.append(self._cosines(queries, around))
+            columns += [*np.log(np.clip(self.read(queries, texts, starts) if read is None else read, 1e-4, 1)).T]
         return np.stack(columns, axis=1)
 
     def why(
-        self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats
-    ) -> Floats:
+        self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats,
+        read: Floats | None = None,
+    ) -> Floats:  # fmt: skip
         """The probability of each class of ``WHY`` for each mention.
 
         ``relevance`` is a probability, or 0 or 1 by judgement: a judged document is off topic or it is not.
         """
         if not len(starts):
             return np.zeros((0, len(WHY)))
-        found = apply(trained()[self.name]["why"], self.why_features(queries, texts, starts, who, relevance))
+        found = apply(trained()[self.name]["why"], self.why_features(queries, texts, starts, who, relevance, read))
         found[relevance == 1, OFFTOPIC] = 0.0
         found /= found.sum(axis=1, keepdims=True)
         found[relevance == 0] = np.eye(len(WHY))[OFFTOPIC]
         return found
+
+    def read(self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int]) -> Floats:
+        """The probability of each class by the network that reads the query and the passage."""
+        placed = [after_query(*one) for one in zip(queries, texts, starts, strict=True)]
+        whole, begins = [text for text, _ in placed], np.array([at for _, at in placed], np.int64)
+        ends = np.array([end_of_word(text, at) for text, at in placed], np.int64)
+        return np.asarray(self._reader.probabilities(whole, np.arange(len(whole)), begins, ends))
+
+    @cached_property
+    def _reader(self) -> Any:
+        from askew.mentions.resolve_neural import NeuralResolver
+
+        return NeuralResolver(WHY_ADAPTER, classes=WHY)
 
     def _cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
         left, right = self._encoded(queries), self._encoded(texts)
@@ -155,6 +176,12 @@ class Estimator:
             vectors = self._encoder.encode(new, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
             self._vectors.update(zip(new, vectors, strict=True))
         return np.stack([self._vectors[text] for text in texts])
+
+
+def after_query(query: str, text: str, at: int) -> tuple[str, int]:
+    """A text with the query before it, as the network reads it, and where the mention is then."""
+    before = f"{query} | "
+    return before + text, len(before) + at
 
 
 def apply(model: Any, features: Floats) -> Floats:
@@ -176,4 +203,17 @@ def asks_about(why: Floats, named: Iterable[bool]) -> Floats:
 
 def confusion(name: str, kind: str) -> Floats:
     """How often each class (row) was taken for each (column) where it is known: counts, for ``who`` or ``why``."""
-    return np.array(trained()[name]["confusion"][kind], np.float64)
+    found = np.array(trained()[name]["confusion"][kind], np.float64)
+    return found if kind == "who" else told_apart(name, told_apart(name, found).T).T
+
+
+def why_parts(name: str) -> tuple[str, ...]:
+    """The parts that a resolver tells apart: ``light`` cannot tell what is asked for from what is on topic."""
+    return WHY if name == "neural" else ("offtopic", "ontopic")
+
+
+def told_apart(name: str, by_class: Floats) -> Floats:
+    """Columns of ``WHY`` put together to those of ``why_parts``."""
+    if name == "neural":
+        return by_class
+    return np.stack([by_class[:, OFFTOPIC], by_class.sum(axis=1) - by_class[:, OFFTOPIC]], axis=1)

@@ -26,9 +26,11 @@ _BATCH = 64
 
 
 class NeuralResolver:
-    """Probabilities of the classes of ``WHO``. ``adapter`` is the name of a shipped one or a folder."""
+    """Probabilities of classes of mentions. ``adapter`` is the name of a shipped one or a folder."""
 
-    def __init__(self, adapter: str = WHO_ADAPTER, model: str = MINILM, device: str | None = None) -> None:
+    def __init__(
+        self, adapter: str = WHO_ADAPTER, model: str = MINILM, device: str | None = None, classes: Sequence[str] = WHO
+    ) -> None:
         for library in ("torch", "transformers"):
             need(library, f"the mention model {adapter!r}")
         from askew.models.mention_network import WEIGHTS, load_network
@@ -36,17 +38,18 @@ class NeuralResolver:
         folder = _ADAPTERS / adapter if (_ADAPTERS / adapter).is_dir() else Path(adapter)
         if not (folder / WEIGHTS).is_file():
             raise ConfigError(f"adapter {adapter!r}: expected {WHO_ADAPTER} or a folder with {WEIGHTS}")
-        self._network, self._tokenizer = load_network(model, folder, len(WHO), device)
+        self._network, self._tokenizer = load_network(model, folder, len(classes), device)
+        self._classes = len(classes)
         known = identify(str(folder))
         self.id = known if model == MINILM else f"{identify(model)}+{known}"
 
     def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
-        """One row for each mention, one column for each class of ``WHO``; a row sums to 1.
+        """One row for each mention, one column for each class; a row sums to 1.
 
         Mention i is the part of ``texts[text_of[i]]`` from character ``starts[i]`` up to ``ends[i]``.
         """
         _check(texts, text_of, starts, ends)
-        found = np.zeros((len(text_of), len(WHO)))
+        found = np.zeros((len(text_of), self._classes))
         for first in range(0, len(text_of), _BLOCK):
             part = slice(first, first + _BLOCK)
             encoded = encode_mentions(self._tokenizer, texts, text_of[part], starts[part], ends[part])

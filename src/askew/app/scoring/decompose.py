@@ -26,13 +26,12 @@ from askew.measures.arab import magnitudes
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.common import pick_groups, with_texts
 from askew.mentions.marks import Marker
-from askew.mentions.relevance import OFFTOPIC, WHY, asks_about, confusion
+from askew.mentions.relevance import OFFTOPIC, asks_about, confusion, told_apart, why_parts
 from askew.mentions.resolve import class_probabilities, open_resolver
 from askew.mentions.resolved import find_mentions
 from askew.plugins.kinds import Inputs
 from askew.statistics.shares import corrected, drawn_confusions
 
-_CLASSES = {"why": WHY, "who": WHO}
 # How a mention's document is known to be on topic.
 _UNJUDGED, _RELEVANT, _NOT_RELEVANT = range(3)
 # Numbers that are held at once.
@@ -204,7 +203,8 @@ def _why(
     asked = [words[row] for row in rows.tolist()]
     found = open_estimator(resolver).why(asked, texts, starts.tolist(), who, chance[entry])
     named = {row: bool(marker.spans(words[row])) for row in words}
-    return known, asks_about(found, (named[row] for row in rows.tolist()))
+    why = asks_about(found, (named[row] for row in rows.tolist()))
+    return known, told_apart(resolver.partition("@")[0], why)
 
 
 def _signed(counted: _CountedMentions, groups: int) -> Floats:
@@ -242,8 +242,11 @@ def _drawn(rng: np.random.Generator, units: int) -> Any:
 def _parts(counted: _CountedMentions, names: Sequence[str], queries: int, resolver: str) -> list[LeanPart]:
     rng = np.random.default_rng(0)
     draws = _Draws(counted, queries, rng)
+    classes = {"why": why_parts(resolver), "who": WHO}
     return [
-        part for kind in _CLASSES for part in _of_kind(kind, counted, names, draws, _confusions(resolver, kind, rng))
+        part
+        for kind, every in classes.items()
+        for part in _of_kind(kind, every, counted, names, draws, _confusions(resolver, kind, rng))
     ]
 
 
@@ -253,9 +256,9 @@ def _confusions(resolver: str, kind: str, rng: np.random.Generator) -> Floats:
 
 
 def _of_kind(
-    kind: str, counted: _CountedMentions, names: Sequence[str], draws: _Draws, confusions: Floats
-) -> list[LeanPart]:
-    classes = _CLASSES[kind]
+    kind: str, classes: Sequence[str], counted: _CountedMentions, names: Sequence[str], draws: _Draws,
+    confusions: Floats,
+) -> list[LeanPart]:  # fmt: skip
     column = np.eye(len(classes))[counted.why if kind == "why" else counted.who] * counted.amount[:, None]
     amounts, raw = np.zeros((len(confusions), len(names), len(classes))), np.zeros(len(classes))
     for known in (_UNJUDGED, _RELEVANT, _NOT_RELEVANT):
@@ -288,7 +291,7 @@ def _corrected(kind: str, known: int, found: Floats, confusions: Floats) -> Floa
         return found
     if known == _UNJUDGED:
         return corrected(found, confusions)
-    kept = [place for place in range(len(WHY)) if place != OFFTOPIC]
+    kept = [place for place in range(found.shape[1]) if place != OFFTOPIC]
     result = np.zeros_like(found)
     result[:, kept] = corrected(found[:, kept], confusions[:, kept][:, :, kept])
     return result
