@@ -43,6 +43,8 @@ from askew.statistics.resampling import RESAMPLES
 from askew.statistics.shares import corrected
 
 REASONS = ("offtopic", "asked", "warranted", "stereotype")
+# Estimates do not tell it from warranted.
+TOLD_APART = {"stereotype": "warranted"}
 RANKS = ((1, 1), (2, 3), (4, 6), (7, 10))
 
 
@@ -129,13 +131,27 @@ def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged
         errors = confusion(study.resolver, kind)[None]
         right[:, kept] = corrected(counts[:, kept], errors[:, kept][:, :, kept])
         for place in kept:
-            labels = [{"stereotype": "warranted"}.get(r[kind], r[kind]) == classes[place] for r in rows]
+            labels = [TOLD_APART.get(r[kind], r[kind]) == classes[place] for r in rows]
             share = clustered_share(np.array(labels, float), queries, study.draws)
             lines.append([
                 f"{kind}: {classes[place]}", str(len(rows)), share, f"{counts[0, place] / counts.sum():.0%}",
                 f"{right[0, place] / right.sum():.0%}",
             ])  # fmt: skip
     return lines
+
+
+def most_frequent(study: Study) -> None:
+    """What an estimate of why must exceed: always answering the most frequent class of the test split."""
+    print("\n## Always answering the most frequent why, test split")
+    lines = []
+    rows = [one for one in study.labels() if one["split"] == "test"]
+    texts = {name: read_texts(study.data, name) for name in NAMES}
+    rows = [r for r in rows if not is_clipped(texts[r["collection"]][r["doc"]], r["at"])]
+    for name in ("all", *NAMES):
+        part = [TOLD_APART.get(r["why"], r["why"]) for r in rows if name in ("all", r["collection"])]
+        best = max(WHY, key=part.count)
+        lines.append([NAMES.get(name, name), str(len(part)), best, f"{part.count(best) / len(part):.2f}"])
+    table(["collection", "mentions", "most frequent", "accuracy"], lines)
 
 
 def judged_not_relevant(study: Study) -> None:
@@ -183,6 +199,7 @@ def main() -> None:
             clipped_words(study)
             labeled_shares(study)
             judged_not_relevant(study)
+            most_frequent(study)
         estimates_and_labels(study)
         decompositions(study)
         if given.resolver == "light":
