@@ -24,6 +24,31 @@ QUERIES = [("q", "how do pilots land")]
 QRELS = {"q": {"on": 2, "off": 0}}
 
 
+class AllGeneric:
+    """Stands in for a resolver: every mention is generic."""
+
+    id = "stub"
+
+    def probabilities(self, texts, text_of, starts, ends):
+        return np.tile(np.eye(5)[WHO.index("generic")], (len(starts), 1))
+
+
+class SureEstimator:
+    """Stands in for an estimator: nothing is on topic unless it is judged relevant; then it is warranted."""
+
+    def relevance(self, queries, texts):
+        return np.zeros(len(texts))
+
+    def why(self, queries, texts, starts, who, relevance):
+        return np.where(relevance[:, None] == 1, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
+
+
+@pytest.fixture
+def sure(monkeypatch):
+    monkeypatch.setattr(scoring_relevance, "open_estimator", lambda name: SureEstimator())
+    monkeypatch.setattr("askew.app.scoring.decompose.open_estimator", lambda name: SureEstimator())
+
+
 @pytest.fixture
 def queries(tmp_path):
     path = tmp_path / "queries.tsv"
@@ -48,21 +73,32 @@ def test_parts_add_up_to_the_measure(queries):
         assert sum(one.share for one in named(found, kind).values()) == pytest.approx(1)
 
 
-def test_a_judgement_says_whether_a_document_is_off_topic(queries):
+def test_a_document_that_is_judged_relevant_is_on_topic(queries, sure):
     why = named(parts_of(qrels=QRELS, queries=queries), "why")
-    # Rank 2 is in the second running mean only: weight 1/2 * 1/2. It is judged not relevant.
+    # Rank 2 is in the second running mean only: weight 1/2 * 1/2. It is not judged relevant.
     assert why["offtopic"].net == pytest.approx((1 - 2) / 4)
     assert why["offtopic"].amounts == pytest.approx({"male": 1 / 4, "female": 2 / 4})
     assert why["ontopic"].net == pytest.approx(2 * (1 + 1 / 2) / 2)
     assert set(why) == {"offtopic", "ontopic"}
 
 
-def test_the_logarithm_of_a_document_is_shared_among_its_mentions(queries):
+def test_the_logarithm_of_a_document_is_shared_among_its_mentions(queries, sure):
     why = named(parts_of("ARaB(tf)@2", qrels=QRELS, queries=queries), "why")
     assert why["offtopic"].amounts == pytest.approx({"male": log(2) / 4, "female": log(3) / 4})
 
 
-def test_rab_weighs_all_ranks_alike(queries):
+def test_a_mention_counts_for_each_part_with_its_probability(queries, monkeypatch):
+    class Unsure(SureEstimator):
+        def why(self, queries, texts, starts, who, relevance):
+            return np.tile([0.6, 0.1, 0.3], (len(starts), 1))
+
+    monkeypatch.setattr(scoring_relevance, "open_estimator", lambda name: Unsure())
+    monkeypatch.setattr("askew.app.scoring.decompose.open_estimator", lambda name: Unsure())
+    why = named(parts_of(queries=queries), "why")
+    assert {name: one.share for name, one in why.items()} == pytest.approx({"offtopic": 0.6, "ontopic": 0.4})
+
+
+def test_rab_weighs_all_ranks_alike(queries, sure):
     why = named(parts_of("RaB(tc)@2", qrels=QRELS, queries=queries), "why")
     assert why["offtopic"].net == pytest.approx(-1 / 2)
 
@@ -116,26 +152,9 @@ def test_of_measures_that_nobody_named_one_is_decomposed(queries):
     assert report.to_dict()["parts"][0]["resolver"].startswith("light@")
 
 
-class AllGeneric:
-    """Stands in for a resolver: every mention is generic."""
-
-    id = "stub"
-
-    def probabilities(self, texts, text_of, starts, ends):
-        return np.tile(np.eye(5)[WHO.index("generic")], (len(starts), 1))
-
-
-class SureEstimator:
-    """Stands in for an estimator: what is judged relevant is warranted."""
-
-    def why(self, queries, texts, starts, who, relevance):
-        return np.where(relevance[:, None] == 1, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
-
-
 @pytest.fixture
-def neural(monkeypatch):
+def neural(monkeypatch, sure):
     monkeypatch.setattr("askew.app.scoring.decompose.open_resolver", lambda name: AllGeneric())
-    monkeypatch.setattr("askew.app.scoring.decompose.open_estimator", lambda name: SureEstimator())
     return {"resolver": "neural"}
 
 

@@ -39,7 +39,7 @@ _SHARED = ("mentions/relevance.json", "mentions/frequencies.npz")
 RESOLVERS = {
     "light": ResolverKind("a linear model of the words around a mention", ("mentions/light.npz", *_SHARED)),
     "neural": ResolverKind(
-        "MiniLM with the adapter minilm-who: slower and more accurate; needs the extra neural",
+        "MiniLM with the adapters minilm-who and minilm-why: more accurate, slow; needs the extra neural",
         ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }

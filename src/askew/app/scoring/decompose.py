@@ -2,8 +2,10 @@
 
 The lean of a query is a sum over mentions: a mention counts for its group with the magnitude of its document, shared
 equally among the mentions of that group there, times the weight of its rank. So parts add up to the measure exactly.
-Which part a mention belongs to is an estimate. Amounts are corrected for the known errors of the estimates; intervals
-are from a bootstrap that draws queries and documents, and the labeled mentions behind the correction.
+Which part a mention belongs to is an estimate. By why, a mention counts for each part with its probability, which is
+calibrated: correcting for the confusion of the classes made shares worse on collections that the estimate was not
+learned from (docs/warrant.md). By who, shares are corrected for the confusion. Intervals are from a bootstrap that
+draws queries and documents, and the labeled mentions behind the correction.
 """
 
 from __future__ import annotations
@@ -26,14 +28,12 @@ from askew.measures.arab import magnitudes
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.common import pick_groups, with_texts
 from askew.mentions.marks import Marker
-from askew.mentions.relevance import OFFTOPIC, asks_about, confusion, told_apart, why_parts
+from askew.mentions.relevance import asks_about, confusion, told_apart, why_parts
 from askew.mentions.resolve import class_probabilities, open_resolver
 from askew.mentions.resolved import find_mentions
 from askew.plugins.kinds import Inputs
 from askew.statistics.shares import corrected, drawn_confusions
 
-# How a mention's document is known to be on topic.
-_UNJUDGED, _RELEVANT, _NOT_RELEVANT = range(3)
 # Numbers that are held at once.
 _CHUNK = 4_000_000
 
@@ -98,9 +98,9 @@ class _CountedMentions:
     document: Ints
     group: Ints
     amount: Floats
-    known: Ints
-    who: Ints
-    why: Ints
+    judged: Flags
+    who: Floats
+    why: Floats
 
 
 def has_parts(one: MeasureRequest) -> bool:
@@ -135,7 +135,7 @@ def decompose_run(
     counted = _count(one, rankings, asked, mentions.counts[:, picked], picked, marker, relevance, resolver)
     names = [mentions.groups[group] for group in picked]
     value = _signed(counted, len(names)).sum() / max(len(rankings), 1)
-    judged = float((counted.known != _UNJUDGED).mean()) if len(counted.known) else 0.0
+    judged = float(counted.judged.mean()) if len(counted.judged) else 0.0
     found = Decomposition(
         inputs.run_name, one.text, one.signature, resolver, len(rankings), len(counted.query), judged, float(value)
     )
@@ -174,7 +174,7 @@ def _count(
         size = int(named.sum())
         parts.append((
             rows[named], rankings.docs[entry[named]], np.full(size, number), amount, known[named],
-            who[mention[named]].argmax(axis=1), why[named].argmax(axis=1),
+            np.eye(len(WHO))[who[mention[named]].argmax(axis=1)], why[named],
         ))  # fmt: skip
     return _CountedMentions(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -193,11 +193,10 @@ def _rank_weights(one: MeasureRequest, rankings: Rankings) -> Floats:
 def _why(
     rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, who: Floats, texts: Sequence[str],
     marker: Marker, relevance: RelevanceSource, resolver: str,
-) -> tuple[Ints, Floats]:  # fmt: skip
+) -> tuple[Flags, Floats]:  # fmt: skip
     """Whether each mention's document is judged, and the probabilities of why it stands there."""
-    chance = relevance.probabilities(rankings, queries, 1, resolver)
-    judged = relevance.grades(rankings, queries)[1]
-    known = np.where(~judged, _UNJUDGED, np.where(chance > 0, _RELEVANT, _NOT_RELEVANT))[entry]
+    chance = relevance.on_topic(rankings, queries, resolver)
+    known = relevance.grades(rankings, queries)[1][entry]
     names = queries.to_pylist()
     words = {row: relevance.query(names[row]) for row in np.unique(rows).tolist()}
     asked = [words[row] for row in rows.tolist()]
@@ -242,31 +241,26 @@ def _drawn(rng: np.random.Generator, units: int) -> Any:
 def _parts(counted: _CountedMentions, names: Sequence[str], queries: int, resolver: str) -> list[LeanPart]:
     rng = np.random.default_rng(0)
     draws = _Draws(counted, queries, rng)
-    classes = {"why": why_parts(resolver), "who": WHO}
-    return [
-        part
-        for kind, every in classes.items()
-        for part in _of_kind(kind, every, counted, names, draws, _confusions(resolver, kind, rng))
-    ]
+    why = _of_kind("why", why_parts(resolver), counted, names, draws, None)
+    return [*why, *_of_kind("who", WHO, counted, names, draws, _confusions(resolver, rng))]
 
 
-def _confusions(resolver: str, kind: str, rng: np.random.Generator) -> Floats:
-    counts = confusion(resolver, kind)
+def _confusions(resolver: str, rng: np.random.Generator) -> Floats:
+    counts = confusion(resolver, "who")
     return np.concatenate([counts[None], drawn_confusions(counts, defaults.DECOMPOSE_DRAWS, rng)])
 
 
 def _of_kind(
     kind: str, classes: Sequence[str], counted: _CountedMentions, names: Sequence[str], draws: _Draws,
-    confusions: Floats,
+    confusions: Floats | None,
 ) -> list[LeanPart]:  # fmt: skip
-    column = np.eye(len(classes))[counted.why if kind == "why" else counted.who] * counted.amount[:, None]
-    amounts, raw = np.zeros((len(confusions), len(names), len(classes))), np.zeros(len(classes))
-    for known in (_UNJUDGED, _RELEVANT, _NOT_RELEVANT):
-        for group in range(len(names)):
-            rows = (counted.known == known) & (counted.group == group)
-            found = draws.sums(rows, column[rows])
-            raw += found[0]
-            amounts[:, group] += _corrected(kind, known, found, confusions)
+    column = (counted.why if kind == "why" else counted.who) * counted.amount[:, None]
+    amounts, raw = np.zeros((len(draws.queries), len(names), len(classes))), np.zeros(len(classes))
+    for group in range(len(names)):
+        rows = counted.group == group
+        found = draws.sums(rows, column[rows])
+        raw += found[0]
+        amounts[:, group] = found if confusions is None else corrected(found, confusions)
     amounts /= draws.queries[:, None, None]
     total = amounts.sum(axis=(1, 2), keepdims=True)
     shares = (amounts / np.maximum(total, 1e-300)).sum(axis=1)
@@ -281,17 +275,3 @@ def _of_kind(
         )
         for c, name in enumerate(classes)
     ]  # fmt: skip
-
-
-def _corrected(kind: str, known: int, found: Floats, confusions: Floats) -> Floats:
-    """Of judged documents it is known whether they are off topic; only asked for and warranted can be mistaken."""
-    if kind == "who":
-        return corrected(found, confusions)
-    if known == _NOT_RELEVANT:
-        return found
-    if known == _UNJUDGED:
-        return corrected(found, confusions)
-    kept = [place for place in range(found.shape[1]) if place != OFFTOPIC]
-    result = np.zeros_like(found)
-    result[:, kept] = corrected(found[:, kept], confusions[:, kept][:, :, kept])
-    return result

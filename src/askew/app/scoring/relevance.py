@@ -73,6 +73,20 @@ class RelevanceSource:
         found[~judged] = self._estimated(asked, resolver)
         return found
 
+    def on_topic(self, rankings: Rankings, queries: pa.Array, resolver: str) -> Floats:
+        """How likely each document is about what was asked: 1 where it is judged relevant, an estimate elsewhere.
+
+        A document that is judged not relevant may be on topic without answering.
+        """
+        grades, _ = self.grades(rankings, queries)
+        relevant = grades >= 1
+        rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
+        names = queries.to_pylist()
+        asked = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(~relevant)]
+        found = np.ones(len(rankings.docs))
+        found[~relevant] = self._estimated(asked, resolver) if asked else 0.0
+        return found
+
     def _estimated(self, pairs: list[tuple[str, int]], resolver: str) -> Floats:
         new = [pair for pair in dict.fromkeys(pairs) if (resolver, *pair) not in self._known]
         if new:
