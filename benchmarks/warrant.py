@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from askew.core.lexicon import load_lexicon
 from askew.core.text import is_clipped
 from askew.core.who import WHO, resolver_id
 from askew.mentions.marks import Marker
-from askew.mentions.relevance import WHY, confusion
+from askew.mentions.relevance import WHY, confusion, told_apart, why_parts
 from askew.mentions.resolve import class_probabilities, open_resolver
 from askew.statistics.resampling import RESAMPLES
 from askew.statistics.shares import corrected
@@ -112,7 +113,7 @@ def estimates_and_labels(study: Study) -> None:
         ]  # fmt: skip
         which = "DL, documents judged relevant" if judged else f"{NAMES[name]}, top 10"
         lines += [[which, *cells] for cells in _compared(study, rows, [texts[r["doc"]] for r in rows], judged)]
-    table(["mentions", "class", "n", "labels [95% interval]", "estimated", "corrected"], lines)
+    table(["mentions", "class", "n", "labels [95% interval]", "most likely class", "corrected", "as decomposed"], lines)
 
 
 def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged: bool) -> list[list[str]]:
@@ -123,21 +124,31 @@ def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged
     relevance = np.ones(len(rows)) if judged else estimator.relevance(queries, texts)
     why = estimator.why(queries, texts, starts.tolist(), who, relevance)
     lines = []
-    for kind, classes, found in (("why", WHY, why), ("who", WHO, who)):
+    for kind, classes, found in (
+        ("why", why_parts(study.resolver), told_apart(study.resolver, why)),
+        ("who", WHO, who),
+    ):
         counts = np.bincount(found.argmax(axis=1), minlength=len(classes)).astype(np.float64)[None]
         # As in a decomposition: a document that is judged relevant is not off topic.
         kept = [place for place, one in enumerate(classes) if not (judged and one == "offtopic")]
         right = np.zeros_like(counts)
         errors = confusion(study.resolver, kind)[None]
         right[:, kept] = corrected(counts[:, kept], errors[:, kept][:, :, kept])
+        used = found.mean(axis=0) if kind == "why" else right[0] / right.sum()
         for place in kept:
-            labels = [TOLD_APART.get(r[kind], r[kind]) == classes[place] for r in rows]
+            labels = [_named(r[kind], classes) == classes[place] for r in rows]
             share = clustered_share(np.array(labels, float), queries, study.draws)
             lines.append([
                 f"{kind}: {classes[place]}", str(len(rows)), share, f"{counts[0, place] / counts.sum():.0%}",
-                f"{right[0, place] / right.sum():.0%}",
+                f"{right[0, place] / right.sum():.0%}", f"{used[place]:.0%}",
             ])  # fmt: skip
     return lines
+
+
+def _named(label: str, classes: Sequence[str]) -> str:
+    """A label as one of the classes that are told apart."""
+    label = TOLD_APART.get(label, label)
+    return label if label in classes else "ontopic"
 
 
 def most_frequent(study: Study) -> None:
@@ -176,11 +187,18 @@ def decompositions(study: Study) -> None:
             begin = [runs.title, run.name, str(found.mentions), f"{found.judged:.0%}", f"{found.value:+.4f}"]
             for kind, lines in parts.items():
                 chosen = [one for one in found.parts if one.kind == kind]
-                cells = [f"{interval(one.share, one.low, one.high)}; {one.found:.0%}; {one.net:+.3f}" for one in chosen]
+                before = {one.name: f" {one.found:.0%};" if kind == "who" else "" for one in chosen}
+                cells = [
+                    f"{interval(one.share, one.low, one.high)};{before[one.name]} {one.net:+.3f}" for one in chosen
+                ]
                 lines.append([*begin, *cells])
-    for kind, classes in (("why", ("offtopic", "asked", "warranted")), ("who", WHO)):
+    for kind, classes in (("why", why_parts(study.resolver)), ("who", WHO)):
         print(f"\n## Parts of ARaB(tf)@10 by {kind}, estimates of {study.resolver}")
-        print("\nshare [95% interval]; share before the correction; net")
+        print(
+            "\nshare [95% interval]; net"
+            if kind == "why"
+            else "\nshare [95% interval]; share before the correction; net"
+        )
         head = ["queries of", "run", "mentions", "in judged documents", "ARaB(tf)@10", *classes]
         table(head, parts[kind])
 
