@@ -83,14 +83,26 @@ def who_of(name: str, rows: list[Row], known: dict[tuple[str, str, int], Any]) -
     return found
 
 
-def fit(x: Any, y: Any) -> dict[str, Any]:
+def fit(x: Any, y: Any, weights: Any) -> dict[str, Any]:
     mean, spread = x.mean(axis=0), x.std(axis=0) + 1e-9
-    model = LogisticRegression(C=1.0, max_iter=2000).fit((x - mean) / spread, y)
-    weights, bias = model.coef_, model.intercept_
-    if len(weights) == 1:
-        weights, bias = np.vstack([0 * weights, weights]), np.array([0.0, bias[0]])
-    made = {"mean": mean, "spread": spread, "weights": weights, "bias": bias}
+    model = LogisticRegression(C=1.0, max_iter=2000).fit((x - mean) / spread, y, sample_weight=weights)
+    found, bias = model.coef_, model.intercept_
+    if len(found) == 1:
+        found, bias = np.vstack([0 * found, found]), np.array([0.0, bias[0]])
+    made = {"mean": mean, "spread": spread, "weights": found, "bias": bias}
     return {key: np.round(value, 6).tolist() for key, value in made.items()}
+
+
+def rank_weights(rows: list[Row], used: Any) -> Any:
+    """First ranks were read more often; weighted, each rank of a collection's top 10 counts alike."""
+    often = Counter((one.collection, one.rank) for one, use in zip(rows, used, strict=True) if use)
+    ranks = Counter(collection for collection, _ in often)
+    size = Counter(one.collection for one, use in zip(rows, used, strict=True) if use)
+    return np.array([
+        size[one.collection] / ranks[one.collection] / often[one.collection, one.rank]
+        if (one.collection, one.rank) in often else 1.0
+        for one in rows
+    ])  # fmt: skip
 
 
 @dataclass
@@ -113,6 +125,7 @@ class Task:
         self.judged = np.array([one.judged for one in self.rows])
         usable = [one.split == "train" and one.collection not in TEST_ONLY for one in self.rows]
         self.train = np.array(usable) & ~self.judged
+        self.weights = rank_weights(self.rows, self.train)
         names = sorted({one.query for one in self.rows})
         random.Random(1).shuffle(names)
         fold = {query: number % FOLDS for number, query in enumerate(names)}
@@ -133,10 +146,11 @@ class Task:
 
     def models(self, rows: Any) -> dict[str, Any]:
         """Both regressions, from these rows; why learns from estimates of relevance that are as good as in use."""
-        relevance = fit(self.x[rows], (self.why[rows] != r.OFFTOPIC).astype(int))
+        weights = self.weights[rows]
+        relevance = fit(self.x[rows], (self.why[rows] != r.OFFTOPIC).astype(int), weights)
         p = r.apply(relevance, self.x)[:, 1]
         x = self.estimator.why_features(self.queries, self.texts, self.starts, self.who, p, self.read)
-        return {"relevance": relevance, "why": fit(x[rows], self.why[rows])}
+        return {"relevance": relevance, "why": fit(x[rows], self.why[rows], weights)}
 
     def predict(self, models: dict[str, Any], judged: bool) -> tuple[Any, Any]:
         """Relevance and why of all rows; with ``judged``, what is judged is taken as such."""
