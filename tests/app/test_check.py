@@ -68,7 +68,7 @@ def test_of_words_for_others_only_names_and_other_meanings_are_told():
     words = {one.word: one for one in found.words}
     assert words["child"].mentions == 2
     assert set(words["child"].who) <= {"name", "other"}
-    assert "trained on such words and not on these" in found.legend
+    assert "trained on words of other groups and not on these" in found.legend
     assert "fictional" not in found.to_polars().columns
     assert "trained on" not in askew.check(PEOPLE, "gender:male").legend
 

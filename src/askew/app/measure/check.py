@@ -88,11 +88,14 @@ class CheckReport:
     @property
     def legend(self) -> str:
         """What the classes are, and what the estimates are worth."""
-        errors = confusion(RESOLVER, "who")
-        right = f"right for {errors.trace() / errors.sum():.0%} of {errors.sum():.0f} labeled words for women and men"
-        more = "" if self.classes == WHO else "; it was trained on such words and not on these"
+        if self.classes == WHO:
+            errors = confusion(RESOLVER, "who")
+            share = errors.trace() / errors.sum()
+            told = f"right for {share:.0%} of {errors.sum():.0f} labeled words for women and men"
+        else:
+            told = "trained on words of other groups and not on these"
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
-        return f"{meanings}. Estimates of {self.resolver}, {right}{more}."
+        return f"{meanings}. Estimates of {self.resolver}, {told}."
 
     def facts(self) -> list[tuple[str, str]]:
         """What was counted, as names and values."""
