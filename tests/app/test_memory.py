@@ -150,3 +150,8 @@ def test_progress_over_documents_in_memory_counts_rows():
 
 def test_scores_of_numpy_are_numbers_too():
     assert scores({"q1": {"d1": np.float32(2), "d2": np.int64(1)}})["RaB(tc)@2"][:1] == [0.0]
+
+
+def test_a_run_in_memory_keeps_the_name_that_it_is_given():
+    report = askew.measure({"a/x": RUN, "b/x": RUN}, DOCS, measures="RaB(tc)@2")
+    assert [run.name for run in report.runs] == ["a/x", "b/x"]

@@ -7,6 +7,7 @@ import pytest
 
 import askew
 from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.core.errors import ConfigError
 from askew.core.measure import column_of
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
@@ -39,3 +40,9 @@ def test_a_build_gives_the_values_of_askew_measure_and_counts_the_classes_once(t
     assert not np.array_equal(generic, every)
     # One count for all classes, one for the measure of all mentions, one for the other lexicon of FaiRR.
     assert len(list(tmp_path.glob("mentions-*/manifest.json"))) == 3
+
+
+def test_a_recipe_refuses_measures_on_relevant_documents_before_it_runs(tmp_path):
+    sections = {**read_recipe("demo").sections, "evaluate": {"measures": ["RR@10", "ARaB(tf,on=judged)@10"]}}
+    with pytest.raises(ConfigError, match=r"ARaB\(tf,on=judged\)@10.*a recipe cannot compute it"):
+        prepare(Recipe("on", sections), Store(tmp_path))

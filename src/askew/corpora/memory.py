@@ -6,6 +6,7 @@ Data frames of any library come in by Arrow's own door (``__arrow_c_stream__``),
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -31,7 +32,7 @@ def run_in_memory(run: object, name: str) -> Run:
     """A run from a data frame, an Arrow table or ``{query: {document: score}}``."""
     what = f"run {name}"
     table = _nested(run, "score", what) if isinstance(run, Mapping) else _as_table(run, what)
-    return run_of(table, Path(name))
+    return replace(run_of(table, Path(name)), name=name)
 
 
 def judgements_in_memory(qrels: object) -> QrelsFile:

@@ -14,6 +14,7 @@ from askew.app.scoring.annotate import Annotate, stage_of
 from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.requested import CountKey, keys_of
 from askew.app.scoring.scorer import Scorer
+from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Bounds, Direction, check_columns, column_of
@@ -39,6 +40,10 @@ class Evaluate:
         check_columns(one.text for one in self.asked)
         for one in self.asked:
             one.check()
+            if one.measure.param("on", "any") != "any":
+                raise ConfigError(
+                    f"measure {one.text}: a recipe cannot compute it; leave out on=, or use askew measure"
+                )
         self._resources = resources
 
     @property
