@@ -38,14 +38,14 @@ from askew.core.lexicon import load_lexicon
 from askew.core.text import is_clipped
 from askew.core.who import WHO, resolver_id
 from askew.mentions.marks import Marker
-from askew.mentions.relevance import WHY, confusion, told_apart, why_parts
+from askew.mentions.relevance import WHY, confusion, merge_classes, why_parts
 from askew.mentions.resolve import class_probabilities, open_resolver
 from askew.statistics.resampling import RESAMPLES
 from askew.statistics.shares import corrected
 
 REASONS = ("offtopic", "asked", "warranted", "stereotype")
 # Estimates do not tell it from warranted.
-TOLD_APART = {"stereotype": "warranted"}
+MERGED = {"stereotype": "warranted"}
 RANKS = ((1, 1), (2, 3), (4, 6), (7, 10))
 
 
@@ -125,7 +125,7 @@ def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged
     why = estimator.why(queries, texts, starts.tolist(), who, relevance)
     lines = []
     for kind, classes, found in (
-        ("why", why_parts(study.resolver), told_apart(study.resolver, why)),
+        ("why", why_parts(study.resolver), merge_classes(study.resolver, why)),
         ("who", WHO, who),
     ):
         counts = np.bincount(found.argmax(axis=1), minlength=len(classes)).astype(np.float64)[None]
@@ -146,8 +146,8 @@ def _compared(study: Study, rows: list[dict[str, Any]], texts: list[str], judged
 
 
 def _named(label: str, classes: Sequence[str]) -> str:
-    """A label as one of the classes that are told apart."""
-    label = TOLD_APART.get(label, label)
+    """A label as one of the classes that the resolver distinguishes."""
+    label = MERGED.get(label, label)
     return label if label in classes else "ontopic"
 
 
@@ -159,7 +159,7 @@ def most_frequent(study: Study) -> None:
     texts = {name: read_texts(study.data, name) for name in NAMES}
     rows = [r for r in rows if not is_clipped(texts[r["collection"]][r["doc"]], r["at"])]
     for name in ("all", *NAMES):
-        part = [TOLD_APART.get(r["why"], r["why"]) for r in rows if name in ("all", r["collection"])]
+        part = [MERGED.get(r["why"], r["why"]) for r in rows if name in ("all", r["collection"])]
         best = max(WHY, key=part.count)
         lines.append([NAMES.get(name, name), str(len(part)), best, f"{part.count(best) / len(part):.2f}"])
     table(["collection", "mentions", "most frequent", "accuracy"], lines)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from mention_model import LABELS, TEST_ONLY, Label, accuracy, fold_of, read_labels, read_texts, training_rows
 from sklearn.linear_model import LogisticRegression
-from why_model import TOLD_APART, Row, fold_of_query, read_rows, usable
+from why_model import MERGED, Row, fold_of_query, read_rows, usable
 
 from askew.core.text import is_clipped
 from askew.core.who import WHO
@@ -121,7 +121,7 @@ class Task:
         self.who = who_of(self.name, self.rows, self.known)
         self.read = None if self.name == "light" else self._read()
         self.x = self.estimator.relevance_features(self.queries, self.texts)
-        self.why = np.array([WHY.index(TOLD_APART.get(one.why, one.why)) for one in self.rows])
+        self.why = np.array([WHY.index(MERGED.get(one.why, one.why)) for one in self.rows])
         self.judged = np.array([one.judged for one in self.rows])
         usable = [one.split == "train" and one.collection not in TEST_ONLY for one in self.rows]
         self.train = np.array(usable) & ~self.judged

@@ -24,7 +24,7 @@ from askew.core.text import is_clipped
 from askew.mentions.relevance import WHY, after_query
 
 # Too few are labeled to tell them apart.
-TOLD_APART = {"stereotype": "warranted"}
+MERGED = {"stereotype": "warranted"}
 EPOCHS = 14
 
 
@@ -87,7 +87,7 @@ def as_labels(rows: list[Row]) -> list[Label]:
     found = []
     for one in rows:
         text, at = after_query(one.query, one.text, one.at)
-        why = TOLD_APART.get(one.why, one.why)
+        why = MERGED.get(one.why, one.why)
         found.append(Label(one.collection, one.doc, at, one.word, why, one.split, one.query, text))
     return found
 
@@ -117,7 +117,7 @@ def main() -> None:
         left = [one for one in rows if fold_of_query(one) == given.fold]
         found = NeuralResolver(str(given.out), classes=WHY).probabilities(*positions(as_labels(left)))
         np.save(given.out / "out_of_fold.npy", found)
-        right = np.mean(found.argmax(axis=1) == [WHY.index(TOLD_APART.get(one.why, one.why)) for one in left])
+        right = np.mean(found.argmax(axis=1) == [WHY.index(MERGED.get(one.why, one.why)) for one in left])
         print(f"fold {given.fold}: {right:.3f} of {len(left)} right")
 
 

@@ -167,9 +167,30 @@ def test_the_neural_resolver_tells_what_is_asked_for_from_what_is_on_topic(queri
 
 def test_a_query_that_names_a_group_asks_about_it(tmp_path, neural):
     path = tmp_path / "queries.tsv"
-    path.write_text("q\twomen who land planes\n", encoding="utf-8")
+    path.write_text("q\twomen and men who land planes\n", encoding="utf-8")
     why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path, **neural), "why")
     assert why["asked"].found == pytest.approx(1)
+
+
+def test_a_query_that_names_one_group_does_not_ask_about_the_other(tmp_path, neural):
+    path = tmp_path / "queries.tsv"
+    path.write_text("q\twomen who land planes\n", encoding="utf-8")
+    why = named(parts_of(qrels={"q": {"on": 1, "off": 1}}, queries=path, **neural), "why")
+    assert why["asked"].amounts == pytest.approx({"male": 0, "female": 2 / 4})
+    assert why["warranted"].amounts == pytest.approx({"male": 1.75, "female": 0})
+
+
+def test_a_measure_without_parts_is_refused_before_anything_is_read():
+    with pytest.raises(ConfigError, match="decompose=: expected a measure"):
+        askew.measure({"r": RUN}, DOCS, "NFaiRR@2", decompose=True, qrels={"no query": {"no document": 1}})
+
+
+def test_a_note_says_where_classes_are_estimated_by_a_model_of_other_groups():
+    colors = askew.Groups({"red": ["red"], "blue": ["blue"]})
+    docs = {"d": "a red house and a blue one"}
+    report = askew.measure({"r": {"q": {"d": 1.0}}}, docs, "ARaB(tc,who=generic+real+fictional+name)@1", groups=colors)
+    assert any("a model of words of other groups" in note for note in report.notes)
+    assert not any("model of words" in note for note in askew.measure({"r": RUN}, DOCS, "ARaB(who=real)@1").notes)
 
 
 def test_on_judged_counts_documents_that_are_judged_relevant(queries):

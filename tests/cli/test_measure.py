@@ -533,3 +533,19 @@ def test_a_measure_is_shown_with_the_background_it_has_when_none_is_given(askew)
     facts = askew("show measure NFaiRR --json").json
     assert "background='self'" in facts["signature"]
     assert facts["parameters"]["background"].startswith("self [run, self]: ")
+
+
+def test_parts_fit_the_terminal_and_add_up_to_the_measure(askew):
+    demo = demo_files()
+    given = f"measure {demo.runs[0]} --docs {demo.docs} --qrels {demo.qrels} --queries {demo.queries_file}"
+    printed = askew(f"{given} --measures 'ARaB(tf)@10' --decompose").table
+    assert "why: offtopic" in printed
+    assert "who: generic" in printed
+    report = askew(f"{given} --measures 'ARaB(tf)@10' --decompose --json").json
+    nets = [part["net"] for part in report["parts"][0]["parts"] if part["kind"] == "why"]
+    assert sum(nets) == pytest.approx(means(report)["ARaB(tf)@10"])
+
+
+def test_parts_have_no_form_as_columns(askew):
+    found = askew(f"measure old.run {ALL} --measures 'ARaB(tf)@10' --decompose --tsv")
+    found.refused(2, "--decompose and --tsv exclude each other")

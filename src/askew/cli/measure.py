@@ -13,6 +13,7 @@ import typer
 from askew.cli import options as o
 from askew.cli.render import Waiting, note, number, print_tables, safe, say, say_json, say_tsv
 from askew.core import defaults
+from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.measure import Direction
 
@@ -59,6 +60,8 @@ def command(
     from askew.measures.borrowed import quiet_programs
 
     o.one_form(as_json, as_tsv)
+    if decompose and as_tsv:
+        raise ConfigError("--decompose and --tsv exclude each other: parts have other columns; give --json instead")
     with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
             list(runs), docs=docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
@@ -100,7 +103,7 @@ def _print_parts(report: MeasureReport) -> None:
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
         say_wrapped(
-            f"Parts are estimates ({report.parts[0].resolver}), corrected for their known errors; intervals draw "
+            f"Parts are estimates ({report.parts[0].resolver}); who is corrected for known errors. Intervals draw "
             "queries and documents. On topic includes mentions that present one group as the default: too few are "
             "labeled to estimate them. docs/warrant.md has the accuracy."
         )

@@ -1,8 +1,8 @@
 """Is a document about what a query asks? And why does a mention stand in its results? Estimates, with probabilities.
 
 Two small regressions on features of the query, the document and the passage around the mention. Trained and measured
-by ``benchmarks/warrant_model.py``; the weights are in ``data/mentions/relevance.json``. A judgement, where there is
-one, takes the place of the estimate of relevance.
+by ``benchmarks/warrant_model.py``; the weights are in ``data/mentions/relevance.json``. A document that is judged
+relevant is on topic; one that is judged not relevant may be on topic without answering, and is estimated.
 
 ``offtopic``   the document is not about what was asked
 ``asked``      the query asks about this very person, work, group or topic
@@ -15,14 +15,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from askew.core.porter import stem
-from askew.core.ranking import Floats
+from askew.core.ranking import Flags, Floats
 from askew.core.shipped import DATA
 from askew.core.text import end_of_word
 from askew.core.who import resolver_id
@@ -143,15 +143,13 @@ class Estimator:
     ) -> Floats:  # fmt: skip
         """The probability of each class of ``WHY`` for each mention.
 
-        ``relevance`` is a probability, or 0 or 1 by judgement: a judged document is off topic or it is not.
+        ``relevance`` is a probability; it is 1 where a document is judged relevant, which is then not off topic.
         """
         if not len(starts):
             return np.zeros((0, len(WHY)))
         found = apply(trained()[self.name]["why"], self.why_features(queries, texts, starts, who, relevance, read))
         found[relevance == 1, OFFTOPIC] = 0.0
-        found /= found.sum(axis=1, keepdims=True)
-        found[relevance == 0] = np.eye(len(WHY))[OFFTOPIC]
-        return found
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def read(self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int]) -> Floats:
         """The probability of each class by the network that reads the query and the passage."""
@@ -193,9 +191,9 @@ def apply(model: Any, features: Floats) -> Floats:
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def asks_about(why: Floats, named: Iterable[bool]) -> Floats:
-    """A query that names a group asks about it: what belongs to its topic is then asked for."""
-    found, rows = why.copy(), np.fromiter(named, np.bool_, len(why))
+def asks_about(why: Floats, rows: Flags) -> Floats:
+    """A query that names a group asks about it: mentions of that group (``rows``) that are on topic are asked for."""
+    found = why.copy()
     found[rows, ASKED] = 1.0 - found[rows, OFFTOPIC]
     found[rows, WHY.index("warranted")] = 0.0
     return found
@@ -204,7 +202,7 @@ def asks_about(why: Floats, named: Iterable[bool]) -> Floats:
 def confusion(name: str, kind: str) -> Floats:
     """How often each class (row) was taken for each (column) where it is known: counts, for ``who`` or ``why``."""
     found = np.array(trained()[name]["confusion"][kind], np.float64)
-    return found if kind == "who" else told_apart(name, told_apart(name, found).T).T
+    return found if kind == "who" else merge_classes(name, merge_classes(name, found).T).T
 
 
 def why_parts(name: str) -> tuple[str, ...]:
@@ -212,7 +210,7 @@ def why_parts(name: str) -> tuple[str, ...]:
     return WHY if name == "neural" else ("offtopic", "ontopic")
 
 
-def told_apart(name: str, by_class: Floats) -> Floats:
+def merge_classes(name: str, by_class: Floats) -> Floats:
     """Columns of ``WHY`` put together to those of ``why_parts``."""
     if name == "neural":
         return by_class

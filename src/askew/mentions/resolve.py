@@ -22,7 +22,7 @@ from askew.core import machine
 from askew.core.errors import DataError
 from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shipped import DATA
-from askew.core.text import is_clipped, is_word_character
+from askew.core.text import end_of_word, is_clipped, is_word_character
 from askew.core.who import WHO, resolver_id
 
 OTHER = WHO.index("other")
@@ -112,10 +112,7 @@ def _end(text: str, at: int, row: int) -> int:
     # In the middle of "she" begins no "he".
     if not inside or (at and is_word_character(text[at - 1])):
         raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
-    end = at + 1
-    while end < len(text) and is_word_character(text[end]):
-        end += 1
-    return end
+    return end_of_word(text, at)
 
 
 def _clipped(texts: Sequence[str], text_of: Ints, starts: Ints) -> Flags:

@@ -17,7 +17,7 @@ from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS
-from askew.core.who import resolver_id
+from askew.core.who import ANY, LEARNED, resolver_id
 from askew.corpora.files import check_file
 from askew.engine.store import Store
 from askew.measures.catalogue import MeasureRequest, Preset, find_preset, is_shipped
@@ -48,8 +48,6 @@ class MeasureOptions(TypedDict, total=False):
     fields: Sequence[str]
     run_format: str
     store: str | Path | None
-    decompose: bool
-    resolver: str
     progress: Progress | None
 
 
@@ -113,13 +111,15 @@ def measure(
     job.choose_measures(
         measure_texts(measures), docs is not None, qrels is not None, background is not None, tuple(fields)
     )
+    divided = decomposable(job.asked, measures is not None) if decompose else []
+    told = resolver_id(resolver)
     if before_scoring is not None:
         before_scoring(job.asked)
     job.read(named, background, qrels, run_format)
     job.restrict(queries, label)
     if background is None and len(named) > 1:
         job.notes += note_on_own_backgrounds(job.asked, chosen)
-    job.notes += note_on_liwc(job.asked)
+    job.notes += [*note_on_liwc(job.asked), *note_on_resolver(job.asked, divided)]
     kept = Store(store) if store is not None and Path(store).is_dir() else None
     source = None if docs is None else DocumentSource(docs, job.fields, job.published, kept)
     seen: list[Inputs] = []
@@ -129,11 +129,9 @@ def measure(
         return asked
 
     report = job.score(source, progress, look)
-    if decompose:
-        told = resolver_id(resolver)
-        for one in decomposable(job.asked, measures is not None):
-            lexicon = job.catalogue.lexicons[str(one.measure.param("lexicon"))]
-            report.parts += [decompose_run(one, each, job.relevance, lexicon, told) for each in seen]
+    for one in divided:
+        lexicon = job.catalogue.lexicons[str(one.measure.param("lexicon"))]
+        report.parts += [decompose_run(one, each, job.relevance, lexicon, told) for each in seen]
     return report
 
 
@@ -183,6 +181,13 @@ def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
                 "give the LIWC dictionary, a .dic file, with lexicon="
             )
     return notes
+
+
+def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureRequest]) -> list[str]:
+    """What a resolver says of words that it was not trained on is less certain than its measured accuracy."""
+    estimated = [one for one in asked if one in divided or one.measure.param("who", ANY) != ANY]
+    others = [one for one in estimated if not set(one.groups) <= set(LEARNED)]
+    return [f"{_texts(others)}: classes are estimated by a model of words of other groups"] if others else []
 
 
 def _texts(asked: Sequence[MeasureRequest]) -> str:

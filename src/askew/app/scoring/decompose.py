@@ -28,7 +28,7 @@ from askew.measures.arab import magnitudes
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.common import pick_groups, with_texts
 from askew.mentions.marks import Marker
-from askew.mentions.relevance import asks_about, confusion, told_apart, why_parts
+from askew.mentions.relevance import asks_about, confusion, merge_classes, why_parts
 from askew.mentions.resolve import class_probabilities, open_resolver
 from askew.mentions.resolved import find_mentions
 from askew.plugins.kinds import Inputs
@@ -164,7 +164,7 @@ def _count(
     per_mention = magnitudes(str(one.measure.param("kind")), counts) / np.maximum(counts, 1)
     weights = _rank_weights(one, rankings)[entry]
     known, why = _why(
-        rankings, queries, entry, rows, found.starts[mention], who[mention],
+        rankings, queries, entry, rows, found.starts[mention], found.masks[mention], who[mention],
         [texts[text] for text in np.repeat(place, sizes)], marker, relevance, resolver,
     )  # fmt: skip
     parts = []
@@ -191,8 +191,8 @@ def _rank_weights(one: MeasureRequest, rankings: Rankings) -> Floats:
 
 
 def _why(
-    rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, who: Floats, texts: Sequence[str],
-    marker: Marker, relevance: RelevanceSource, resolver: str,
+    rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, masks: Ints, who: Floats,
+    texts: Sequence[str], marker: Marker, relevance: RelevanceSource, resolver: str,
 ) -> tuple[Flags, Floats]:  # fmt: skip
     """Whether each mention's document is judged, and the probabilities of why it stands there."""
     chance = relevance.on_topic(rankings, queries, resolver)
@@ -201,9 +201,9 @@ def _why(
     words = {row: relevance.query(names[row]) for row in np.unique(rows).tolist()}
     asked = [words[row] for row in rows.tolist()]
     found = open_estimator(resolver).why(asked, texts, starts.tolist(), who, chance[entry])
-    named = {row: bool(marker.spans(words[row])) for row in words}
-    why = asks_about(found, (named[row] for row in rows.tolist()))
-    return known, told_apart(resolver.partition("@")[0], why)
+    named = {row: int(np.bitwise_or.reduce([mask for *_, mask in marker.spans(words[row])] or [0])) for row in words}
+    why = asks_about(found, masks & np.array([named[row] for row in rows.tolist()], np.int64) != 0)
+    return known, merge_classes(resolver.partition("@")[0], why)
 
 
 def _signed(counted: _CountedMentions, groups: int) -> Floats:

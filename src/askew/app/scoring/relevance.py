@@ -65,12 +65,8 @@ class RelevanceSource:
         """1 or 0 where a document is judged; else the estimate of a resolver, or 0 without one."""
         grades, judged = self.grades(rankings, queries)
         found = (judged & (grades >= level)).astype(np.float64)
-        if resolver is None or judged.all():
-            return found
-        rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
-        names = queries.to_pylist()
-        asked = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(~judged)]
-        found[~judged] = self._estimated(asked, resolver)
+        if resolver is not None:
+            found[~judged] = self._estimated(rankings, queries, ~judged, resolver)
         return found
 
     def on_topic(self, rankings: Rankings, queries: pa.Array, resolver: str) -> Floats:
@@ -79,15 +75,15 @@ class RelevanceSource:
         A document that is judged not relevant may be on topic without answering.
         """
         grades, _ = self.grades(rankings, queries)
-        relevant = grades >= 1
-        rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
-        names = queries.to_pylist()
-        asked = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(~relevant)]
         found = np.ones(len(rankings.docs))
-        found[~relevant] = self._estimated(asked, resolver) if asked else 0.0
+        found[grades < 1] = self._estimated(rankings, queries, grades < 1, resolver)
         return found
 
-    def _estimated(self, pairs: list[tuple[str, int]], resolver: str) -> Floats:
+    def _estimated(self, rankings: Rankings, queries: pa.Array, which: Flags, resolver: str) -> Floats:
+        """The estimates for some of the ranked documents; each pair of a query and a document is estimated once."""
+        rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
+        names = queries.to_pylist()
+        pairs = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(which)]
         new = [pair for pair in dict.fromkeys(pairs) if (resolver, *pair) not in self._known]
         if new:
             texts = [self.texts[doc].as_py() or "" for _, doc in new]

@@ -54,7 +54,7 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
     shown = files.table(table("counted", caption, head, rows), found.data)
     told = (
         f"Which words the measure counts, by why they stand there and whom they point to. Parts are estimates "
-        f"({found.resolver}), corrected for their known errors; nets add up to the mean of the measure. On topic "
+        f"({found.resolver}); who is corrected for known errors. Nets add up to the mean of the measure. On topic "
         "includes mentions that present one group as the default: too few are labeled to estimate them."
     )
     return Section("counted", "What the measure of lean counts", [paragraph(told), shown])
