@@ -339,7 +339,7 @@ def train(labels: Sequence[Label], options: argparse.Namespace) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from askew.models.mention_network import WEIGHTS
+    from askew.models.adapted import WEIGHTS
     from askew.trainers.card import hardware
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -97,7 +97,7 @@ def main() -> None:
     from safetensors.torch import save_file
 
     from askew.mentions.resolve_neural import NeuralResolver
-    from askew.models.mention_network import WEIGHTS
+    from askew.models.adapted import WEIGHTS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)

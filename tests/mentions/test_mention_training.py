@@ -67,8 +67,9 @@ def test_what_was_trained_is_loaded_and_gives_the_labels_back(program, encoder, 
 def test_a_merged_adapter_gives_what_the_low_rank_layers_give(program, encoder):
     import torch
 
+    from askew.models.adapted import add_adapter
     from askew.models.mention import encode_mentions, pad_mentions
-    from askew.models.mention_network import MentionNetwork, add_adapter
+    from askew.models.mention_network import MentionNetwork
     from askew.models.relevance import open_encoder
 
     settings = program.Settings(rank=3, hidden=8)

@@ -187,7 +187,7 @@ def without(tensors, name):
     ids=["no bias", "no first layer", "half a pair", "shape", "unknown layer", "unknown part", "nan", "classes"],
 )
 def test_an_adapter_that_does_not_fit_is_refused_in_one_line(encoder, adapter, tensors):
-    with pytest.raises(DataError, match=r"adapter\.safetensors: expected the adapter of a mention model, but") as found:
+    with pytest.raises(DataError, match=r"adapter\.safetensors: expected the adapter of an encoder, but") as found:
         NeuralResolver(adapter(tensors), encoder, "cpu")
     assert "\n" not in str(found.value)
     assert str(found.value).endswith("install askew again, or give adapter= another folder")

@@ -6,20 +6,17 @@ Trained on English texts and on words for women and men; its card (data/adapters
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import DataError
 from askew.core.ranking import Floats, Ints
-from askew.core.shipped import DATA
 from askew.core.who import WHO
 from askew.models import MINILM, identify
 from askew.models.find import need
 from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
 
 WHO_ADAPTER = "minilm-who"
-_ADAPTERS = DATA / "adapters"
 # So many mentions are encoded together and sorted by length: memory stays flat, and little is padded.
 _BLOCK = 4096
 _BATCH = 64
@@ -33,11 +30,10 @@ class NeuralResolver:
     ) -> None:
         for library in ("torch", "transformers"):
             need(library, f"the mention model {adapter!r}")
-        from askew.models.mention_network import WEIGHTS, load_network
+        from askew.models.adapted import find_encoder_adapter
+        from askew.models.mention_network import load_network
 
-        folder = _ADAPTERS / adapter if (_ADAPTERS / adapter).is_dir() else Path(adapter)
-        if not (folder / WEIGHTS).is_file():
-            raise ConfigError(f"adapter {adapter!r}: expected {WHO_ADAPTER} or a folder with {WEIGHTS}")
+        folder = find_encoder_adapter(adapter, WHO_ADAPTER)
         self._network, self._tokenizer = load_network(model, folder, len(classes), device)
         self._classes = len(classes)
         known = identify(str(folder))

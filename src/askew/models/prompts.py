@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# The kinds of reformulations that the rewriting model knows; ``original`` was one more in its training.
+KINDS = ("paraphrase", "vocabulary", "keywords", "explicit", "neutral")
 _MOST_PASSAGE_WORDS = 150
 _MOST_QUERY_WORDS = 40
 
@@ -14,6 +16,16 @@ def from_passage(passage: str) -> str:
 def from_query(query: str) -> str:
     """Asks for the same question in other words."""
     return f"Question: {_clip(query, _MOST_QUERY_WORDS)}\nThe same question in other words:"
+
+
+def query_prefix(query: str) -> str:
+    """What the rewriting model is shown of a query, whatever kind is asked for."""
+    return f"Query: {_clip(query, _MOST_QUERY_WORDS)}\n"
+
+
+def kind_ending(kind: str) -> str:
+    """Asks for one kind of reformulation; it follows ``query_prefix``."""
+    return f"{kind}:"
 
 
 def _clip(text: str, most: int) -> str:

@@ -60,7 +60,7 @@ def draw(
             for text in writer.sample(prompt, wanted, seed, _varied(sampling, how, seed)):
                 drawn += 1
                 line = clean(text)
-                if reason := _refuse(line, seen, asked.texts[row]):
+                if reason := refuse(line, seen, asked.texts[row]):
                     found.reject(reason)
                     continue
                 seen.add(plain(line))
@@ -78,7 +78,8 @@ def clean(text: str) -> str:
     return " ".join(next((line for line in lines if line), "").split())
 
 
-def _refuse(line: str, seen: set[str], original: str) -> str:
+def refuse(line: str, seen: set[str], original: str) -> str:
+    """Why a line is no candidate of its query; empty where it is one."""
     if not line:
         return "empty"
     if len(line) > _MOST_CHARACTERS:

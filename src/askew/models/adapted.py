@@ -1,0 +1,95 @@
+"""Adapters of encoders: low-rank changes to linear layers and a head, in one file. Needs PyTorch.
+
+A file has for each adapted linear layer two matrices, ``enc.LAYER.a`` (rank, inputs) and ``enc.LAYER.b`` (outputs,
+rank), which are added to the weights of the encoder as b times a when it is loaded; and the weights of the head. A
+network is any module with the encoder as ``enc`` and the head as ``head``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.shipped import DATA
+from askew.models.relevance import open_encoder
+
+WEIGHTS = "adapter.safetensors"
+ADAPTERS = DATA / "adapters"
+_FIRST = "head.1.weight"
+
+
+def find_encoder_adapter(name: str, shipped: str) -> Path:
+    """The folder of an adapter of an encoder: one that askew ships, by its name, or a folder."""
+    folder = ADAPTERS / name if (ADAPTERS / name).is_dir() else Path(name)
+    if not (folder / WEIGHTS).is_file():
+        raise ConfigError(f"adapter {name!r}: expected {shipped} or a folder with {WEIGHTS}")
+    return folder
+
+
+def load_adapted(
+    model: str, folder: Path, make: Callable[[Any, int], Any], most_tokens: int, device: str | None = None
+) -> tuple[Any, Any]:
+    """A network with the adapter of a folder added to the encoder's weights, and the tokenizer.
+
+    ``make(encoder, hidden)`` builds the network. Without a device: the GPU where there is one.
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    encoder, tokenizer = open_encoder(model, device, "neural")
+    places = int(encoder.config.max_position_embeddings)
+    if places < most_tokens:
+        raise ConfigError(f"model {model!r}: expected an encoder of {most_tokens} tokens or more, found {places}")
+    file = folder / WEIGHTS
+    weights = _read(file)
+    network = make(encoder, len(weights[_FIRST]) if _FIRST in weights else 1)
+    try:
+        add_adapter(network, weights)
+    except (AttributeError, KeyError, ValueError, RuntimeError) as error:
+        raise _damaged(file, f"the weights do not fit {model} and the classes", error) from None
+    return network.to(device).eval(), tokenizer
+
+
+def mean_over(states: Any, marked: Any) -> Any:
+    """The mean of the states of marked tokens; zero where none is marked."""
+    weights = marked.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def add_adapter(network: Any, weights: Mapping[str, Any]) -> None:
+    """Add each low-rank product to the weights it belongs to, and put the head in place."""
+    layers = {name[:-2] for name in weights if name.startswith("enc.") and name.endswith((".a", ".b"))}
+    head = {name.removeprefix("head."): one.float() for name, one in weights.items() if name.startswith("head.")}
+    if len(weights) != 2 * len(layers) + len(head):
+        raise ValueError("a tensor of no known part")
+    with torch.no_grad():
+        for layer in sorted(layers):
+            target = network.get_submodule(layer).weight
+            change = weights[f"{layer}.b"].float() @ weights[f"{layer}.a"].float()
+            if change.shape != target.shape:
+                raise ValueError(f"{layer} has the shape {tuple(change.shape)}, expected {tuple(target.shape)}")
+            target += change.to(target.device)
+    network.head.load_state_dict(head)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        weights: dict[str, Any] = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise _damaged(file, "it cannot be read", error) from None
+    unusable = next((name for name, one in weights.items() if not torch.isfinite(one.float()).all()), None)
+    if unusable is not None:
+        raise _damaged(file, "not all weights are finite numbers", ValueError(unusable))
+    return weights
+
+
+def _damaged(file: Path, what: str, error: Exception) -> DataError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return DataError(
+        f"{file}: expected the adapter of an encoder, but {what} ({reason}); install askew again, or give "
+        "adapter= another folder"
+    )

@@ -1,0 +1,132 @@
+"""Queries rewritten by a model: SmolLM2-135M with askew's adapter, any other model, or one that askew trained.
+
+``rewrite`` needs no documents. Five kinds of reformulations are written: *paraphrase* (another structure), *vocabulary*
+(content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral* (people
+of no particular group where the query is about people in general). What models may stand there:
+
+- by default SmolLM2-135M with the adapter ``smollm2-rewrite``, whose card says how well it does (extra ``lm``);
+- any causal or sequence-to-sequence model by folder or hub id, shown the prompts of the bank for the five kinds;
+- a folder that ``askew train rewriter`` made; it knows no kinds and gives its likeliest texts.
+
+An OpenAI-compatible endpoint takes the same place as ``llm`` with ``prompt`` paraphrase, vocabulary and so on. Candidates
+are unfiltered: the filter ``equivalence`` says which of them ask for the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError, check_names
+from askew.models.find import identify
+from askew.models.generate import SMOLLM, Generator, Sampling, find_adapter, kind_of, load_generator
+from askew.models.prompts import KINDS, kind_ending, query_prefix
+from askew.models.rewrite import ABOUT, load_rewriter, read_about
+from askew.plugins.methods import Candidates, QueryBatch, seed_for
+from askew.reformulators.drawing import clean, plain, refuse
+from askew.reformulators.llm.prompts import Prompt, load_prompt
+
+ADAPTER = "smollm2-rewrite"
+# Queries that a GPU decodes together; on the CPU one query is decoded after the other.
+_BLOCK = 256
+
+
+class RewriteReformulator:
+    """Queries that a language model writes for the query itself, in five kinds.
+
+    ``kinds``    paraphrase, vocabulary, keywords, explicit, neutral: those that are written, separated by commas.
+    ``samples``  texts drawn for each kind. ``count``: most candidates of a query.
+    ``model``    SmolLM2-135M-Instruct, another causal or seq2seq model, or a folder of ``askew train rewriter``.
+    ``adapter``  the name of one that askew ships, or a folder; "none" for none. Read with SmolLM2 only.
+    """
+
+    method = "rewrite"
+    reads = frozenset[str]()
+
+    def __init__(
+        self, kinds: str = ",".join(KINDS), samples: int = 4, count: int = 20, model: str = SMOLLM,
+        adapter: str = ADAPTER, revision: str | None = None, top_k: int = 50, top_p: float = 0.95,
+        temperature: float = 0.8, max_new_tokens: int = 32, seed: int = 7, device: str | None = None,
+    ) -> None:  # fmt: skip
+        self._kinds = tuple(kind.strip() for kind in kinds.split(","))
+        check_names("kind", self._kinds, KINDS, "rewrite")
+        if min(samples, count) < 1 or len(set(self._kinds)) < len(self._kinds):
+            raise ConfigError(
+                "rewrite: expected samples and count of 1 or more and each kind once; "
+                f"found {samples}, {count} and {kinds}"
+            )
+        self._samples, self._count, self._seed = samples, count, seed
+        self._model, self._revision, self._device = model, revision, device
+        self._adapter = adapter if adapter != "none" and model == SMOLLM else None
+        self._sampling = Sampling(max_new_tokens, 1, top_k, top_p, temperature)
+
+    @property
+    def _trained(self) -> bool:
+        return (Path(self._model) / ABOUT).is_file()
+
+    def settings(self) -> dict[str, Any]:
+        """What the candidates depend on, the model and the adapter by their weights."""
+        if self._trained:
+            about = read_about(self._model)
+            base = about.get("model") if about["kind"] == "causal" else None
+            return {"model": identify(self._model), "base": base, "count": self._count}
+        model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
+        how = {"adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter)))}
+        if self._adapter is None:
+            how["prompts"] = [prompt.id for prompt in self._prompts()]
+        return {"model": model, **how, "kinds": list(self._kinds), "samples": self._samples, "count": self._count,
+                "seed": self._seed, **vars(self._sampling)}  # fmt: skip
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Distinct texts of each query, the kinds in turn."""
+        found = Candidates()
+        readable = [row for row, text in enumerate(asked.texts) if text.strip()]
+        if len(readable) < len(asked):
+            found.reject("nothing to read", len(asked) - len(readable))
+        for row, lines in zip(readable, self._lines(asked, readable), strict=True):
+            seen, kept = {plain(asked.texts[row])}, 0
+            for line in map(clean, lines):
+                reason = refuse(line, seen, asked.texts[row]) or ("beyond count" if kept == self._count else "")
+                if reason:
+                    found.reject(reason)
+                    continue
+                seen.add(plain(line))
+                found.add(row, line)
+                kept += 1
+        return found
+
+    def _lines(self, asked: QueryBatch, rows: Sequence[int]) -> Iterator[list[str]]:
+        """What the model writes for the query of each row."""
+        if self._trained:
+            rewriter = load_rewriter(self._model, self._device)
+            # Each by itself: in company the last digits differ, and with them a close choice.
+            yield from (rewriter.write([asked.texts[row]], beams=self._count)[0] for row in rows)
+            return
+        kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
+        writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
+        for first in range(0, len(rows), _BLOCK):
+            block = rows[first : first + _BLOCK]
+            texts = [asked.texts[row] for row in block]
+            seeds = [seed_for(self._seed, self.method, asked.query_ids[row]) for row in block]
+            for by_kind in self._drawn(writer, texts, seeds):
+                yield [line for turn in zip_longest(*by_kind, fillvalue="") for line in turn if line]
+
+    def _drawn(self, writer: Generator, texts: Sequence[str], seeds: Sequence[int]) -> Iterator[list[list[str]]]:
+        """For each text the samples of each kind."""
+        if self._adapter is not None:
+            endings = [kind_ending(kind) for kind in self._kinds]
+            prefixes = [query_prefix(text) for text in texts]
+            yield from writer.sample_kinds_many(prefixes, endings, self._samples, seeds, self._sampling)
+            return
+        prompts = self._prompts()
+        for text, seed in zip(texts, seeds, strict=True):
+            shown = [writer.shown(prompt.messages({"query": text, "count": "1"})) for prompt in prompts]
+            yield [
+                [clean(one) for one in writer.sample(prompt, self._samples, seed + at, self._sampling)]
+                for at, prompt in enumerate(shown)
+            ]
+
+    def _prompts(self) -> list[Prompt]:
+        return [load_prompt(kind) for kind in self._kinds]
