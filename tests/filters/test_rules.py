@@ -300,6 +300,7 @@ def test_the_first_broken_rule_names_the_reason():
         {"max_ratio": float("inf")},
         {"certainty": 0.0},
         {"certainty": float("nan")},
+        {"certainty": float("inf")},
     ],
 )
 def test_wrong_settings_are_refused(settings):

@@ -84,13 +84,12 @@ class RulesFilter:
             raise ConfigError(f"rules: expected 0 <= min_words <= max_words, found {min_words} and {max_words}")
         if max_ratio is not None and not (max_ratio > 0 and math.isfinite(max_ratio)):
             raise ConfigError(f"rules: expected max_ratio above 0 or none, found {max_ratio}")
-        if math.isnan(certainty) or certainty <= 0:
+        if not (certainty > 0 and math.isfinite(certainty)):
             raise ConfigError(f"rules: expected certainty above 0, found {certainty}")
         self._least, self._most, self._ratio = min_words, max_words, max_ratio
         self._duplicates, self._same = duplicates, same_as_original
         self._numbers, self._added = numbers_kept, added_numbers
-        # The model of names is English.
-        self._names, self._certainty = entities_kept, certainty if language in ("any", "en") else math.inf
+        self._names, self._certainty = entities_kept, certainty
         self._language_name, self._banned = language, banned
         self._language = None if language == "any" else LanguageCheck(language)
         self._forbidden = re.compile(f"[{_CONTROL}{re.escape(banned)}]")
@@ -106,13 +105,15 @@ class RulesFilter:
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """The first rule that each candidate breaks, or None."""
+        # The model of names is English.
+        certainty = self._certainty if self._language_name in ("any", "en") else math.inf
         known: dict[str, _Original] = {}
         kept: set[tuple[int, str]] = set()
         reasons: list[str | None] = []
         for text, candidate, row in zip(originals, candidates, rows, strict=True):
             original = known.get(text)
             if original is None:
-                original = known[text] = _Original(text, self._certainty)
+                original = known[text] = _Original(text, certainty)
             words = tokens(candidate)
             normal = (row, " ".join(words))
             reason = self._broken(original, candidate, words, normal[1])
