@@ -54,7 +54,7 @@ def light_equivalence(originals: Sequence[str], candidates: Sequence[str]) -> di
 
 def pair_features(originals: Sequence[str], candidates: Sequence[str]) -> Floats:
     """The features of each pair, a row of ``FEATURES``."""
-    known = {text: _Original(text) for text in set(originals)}
+    known = {text: _QuerySide(text) for text in set(originals)}
     similarities = light_similarity(originals, candidates).tolist()
     found = np.empty((len(candidates), len(FEATURES)))
     for i, (one, two, similarity) in enumerate(zip(originals, candidates, similarities, strict=True)):
@@ -77,7 +77,7 @@ class _Side:
         self.places = {_stem(word): i for i, word in enumerate(self.content)}
 
 
-class _Original(_Side):
+class _QuerySide(_Side):
     """The words of an original, and the names and numbers that a candidate must keep."""
 
     __slots__ = ("names", "numbers", "readings", "typed")
@@ -90,7 +90,7 @@ class _Original(_Side):
         self.readings = readings(text) if self.typed else self.typed
 
 
-def _row(one: _Original, two: _Side, similarity: float) -> list[float]:
+def _row(one: _QuerySide, two: _Side, similarity: float) -> list[float]:
     """The features, in the order of their names."""
     lost = [one.content[i] for key, i in one.places.items() if key not in two.places]
     new = [two.content[i] for key, i in two.places.items() if key not in one.places]
