@@ -48,9 +48,9 @@ class LanguageCheck:
         self._wanted = self._rivals.index(language) if self._rivals else 0
         self._speakers = _speakers(tuple(self._rivals))
 
-    def refuses(self, text: str) -> bool:
-        """Whether the text is surely of another language."""
-        return self._other_script(text) or self._other_words(text)
+    def refuses(self, text: str, words: list[str] | None = None) -> bool:
+        """Whether the text is surely of another language; its words are taken where they are known."""
+        return self._other_script(text) or self._other_words(text, tokens(text) if words is None else words)
 
     def _other_script(self, text: str) -> bool:
         if text.isascii():
@@ -58,9 +58,8 @@ class LanguageCheck:
         scripts = [_script(c) for c in unicodedata.normalize("NFKC", text) if c.isalpha()]
         return sum(s in self._scripts for s in scripts) < LEAST_SHARE * len(scripts)
 
-    def _other_words(self, text: str) -> bool:
+    def _other_words(self, text: str, pieces: list[str]) -> bool:
         evidence = [0] * len(self._rivals)
-        pieces = tokens(text)
         if not text.isascii():
             pieces = [*pieces, *{c for piece in pieces for c in piece if not c.isascii()}]
         for piece in pieces:

@@ -19,41 +19,16 @@ who whom whose why will with within without would you your yours
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_SPELLED = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
-_NUMBER_OF = {name: str(number) for number, name in enumerate(_SPELLED.split())}
-
-_CASED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[.?!:;]")
+_WORD = re.compile(r"[^\W_]+")
+_CASED = re.compile(r"[^\W_]+|[.?!:;]")
 _DOTTED = re.compile(r"\b(?:[^\W\d_]\.){2,}")
-_POSSESSIVE = re.compile(r"['’]s$")
-_APOSTROPHE = re.compile(r"['’]")
-_ENDS = frozenset(".?!:;")
-_PRONOUN = frozenset({"I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"})
-# A text of more words than this, each with a capital, is a headline rather than one long name.
-_LONGEST_NAME = 3
+_POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
+SENTENCE_ENDS = frozenset(".?!:;")
 
 
 def tokens(text: str) -> list[str]:
     """Words without case, punctuation or the way their characters are put together."""
     return word(text if text.isascii() else unicodedata.normalize("NFKC", text))
-
-
-def numbers(text: str) -> frozenset[str]:
-    """The numbers of a text, as digits; the commas of 1,000,000 do not count."""
-    if not text.isascii():
-        text = "".join(str(unicodedata.decimal(c, c)) for c in unicodedata.normalize("NFKC", text))
-    found = _NUMBER.findall(text)
-    return frozenset(n.replace(",", "") if _THOUSANDS.fullmatch(n) else n.replace(",", ".") for n in found)
-
-
-def has_numbers(text: str, wanted: frozenset[str]) -> bool:
-    """Whether all of these numbers are in a text, as digits or spelled out in English up to twenty."""
-    missing = wanted - numbers(text)
-    return not missing or missing <= {_NUMBER_OF[t] for t in tokens(text) if t in _NUMBER_OF}
 
 
 def names(text: str) -> frozenset[str]:
@@ -63,39 +38,42 @@ def names(text: str) -> frozenset[str]:
     beyond their first letter (NASA, iPhone). A text without capitals, or all in capitals, or with a capital on
     every word as in a headline, marks nothing.
     """
-    found = [] if text.islower() or text.isupper() else _cased(text)
-    starts = [i == 0 or found[i - 1] in _ENDS for i in range(len(found))]
+    if text.islower() or text.isupper():
+        return frozenset()
+    found = cased_words(text)
+    starts = [i == 0 or found[i - 1] in SENTENCE_ENDS for i in range(len(found))]
     if not found or _is_headline(found, starts):
         return frozenset()
     named: set[str] = set()
     for this, first, follows in zip(found, starts, [*found[1:], ""], strict=True):
         if _is_name(this, first, follows):
-            named.update(_parts(this))
+            named.add(this.casefold())
     return frozenset(named)
 
 
-def has_names(text: str, wanted: frozenset[str]) -> bool:
-    """Whether all of these names are words of a text, however it writes them."""
-    return wanted <= {part for token in _cased(text) for part in _parts(token)}
+def cased_words(text: str) -> list[str]:
+    """Words and ends of sentences as they stand, but without accents, U.S.A. as USA, and Obama's as Obama."""
+    return _CASED.findall(_plain(text))
 
 
-def _cased(text: str) -> list[str]:
-    """Words and ends of sentences as they stand, but without accents, and U.S.A. as USA."""
+def plain_words(text: str) -> list[str]:
+    """The words of a text without case and accents, as ``cased_words`` finds them."""
+    return _WORD.findall(_plain(text.casefold()))
+
+
+def _plain(text: str) -> str:
     if not text.isascii():
         apart = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in apart if not unicodedata.combining(c))
-    return _CASED.findall(_DOTTED.sub(lambda match: match.group().replace(".", ""), text))
-
-
-def _parts(token: str) -> list[str]:
-    """Obama's is obama; O'Connor is o and connor."""
-    return _APOSTROPHE.split(_POSSESSIVE.sub("", token).casefold())
+    if "." in text:
+        text = _DOTTED.sub(lambda match: match.group().replace(".", ""), text)
+    return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
 
 
 def _is_name(this: str, starts: bool, follows: str) -> bool:
-    if this in _PRONOUN or this in _ENDS:
+    if this == "I" or this in SENTENCE_ENDS:
         return False
-    if any(c.isupper() for c in this[1:]):
+    if this[1:] != this[1:].lower():
         return True
     if not this[0].isupper():
         return False
@@ -104,8 +82,8 @@ def _is_name(this: str, starts: bool, follows: str) -> bool:
 
 def _is_headline(found: list[str], starts: list[bool]) -> bool:
     """Capitals that follow from how the line is set, not from what its words name."""
-    inside = [w for w, first in zip(found, starts, strict=True) if not first and w not in _PRONOUN]
+    inside = [w for w, first in zip(found, starts, strict=True) if not first and w != "I"]
     if any(w.istitle() and w.lower() in FUNCTION_WORDS for w in inside):
         return True
-    words = [w for w in found if w not in _ENDS]
-    return len(words) > _LONGEST_NAME and not any(w[0].islower() for w in words)
+    words = [w for w in found if w not in SENTENCE_ENDS]
+    return not any(w[0].islower() for w in words)
