@@ -5,9 +5,11 @@
 - ``kinds``: ``Generator.sample_kinds``, the prompts of a query in one batch that share the query's part.
 
 ``--queries`` is a table with the query in the second column; each query gets 5 prompts with ``--count`` texts. The ways
-take turns query by query, so that other work on the machine slows all of them alike; the ratios are what to compare.
+take turns query by query, so that other work on the machine slows all of them alike; the ratios, taken over the
+queries that all ways had (``--slow``), are what to compare.
 Also printed: how long loading took, and how far the probabilities of the sampled tokens are from those of 32 bits: the
-mean absolute difference of log-probabilities (expected for a token drawn from all), and the mean Kullback-Leibler divergence of a token.
+mean absolute difference of log-probabilities (expected for a token drawn from all), and the mean Kullback-Leibler
+divergence of a token.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ def main() -> None:
     parser.add_argument("--adapter", default=QUERY_ADAPTER, help="an adapter that ships, a folder, or none")
     parser.add_argument("--device", default=None)
     parser.add_argument("--number", type=int, default=30, help="queries")
+    parser.add_argument("--slow", type=int, default=10, help="queries for generate and sample")
     parser.add_argument("--count", type=int, default=4, help="texts for each prompt")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
@@ -45,11 +48,11 @@ def main() -> None:
     print(f"{writer.id}, {options.threads} threads, {network.dtype}; loaded in {time.perf_counter() - started:.1f} s")
     lines = options.queries.read_text(encoding="utf-8").splitlines()[: options.number]
     prefixes = [f"Question: {line.split(chr(9))[1]}\n" for line in lines]
-    _speed(writer, prefixes, options.count)
+    _speed(writer, prefixes, options.slow, options.count)
     _fidelity(writer, prefixes[:6], options.count)
 
 
-def _speed(writer: Generator, prefixes: list[str], count: int) -> None:
+def _speed(writer: Generator, prefixes: list[str], slow: int, count: int) -> None:
     def generate(prefix: str, seed: int) -> None:
         torch.manual_seed(seed)
         for ending in ENDINGS:
@@ -67,23 +70,27 @@ def _speed(writer: Generator, prefixes: list[str], count: int) -> None:
         writer.sample_kinds(prefix, ENDINGS, count, seed, HOW)
 
     ways: dict[str, Callable[[str, int], None]] = {"generate": generate, "sample": sample, "kinds": kinds}
-    spent = dict.fromkeys(ways, 0.0)
+    spent: dict[str, list[float]] = {name: [] for name in ways}
     for i, prefix in enumerate(prefixes):
         for name, way in ways.items():
+            if i >= slow and name != "kinds":
+                continue
             with torch.inference_mode():
                 if not i:
                     way(prefix, i)
                 started = time.perf_counter()
                 way(prefix, i)
-            spent[name] += time.perf_counter() - started
-    texts = len(prefixes) * len(ENDINGS) * count
+            spent[name].append(time.perf_counter() - started)
+    texts = len(ENDINGS) * count
+    print(f"\n{texts} texts for a query\n{'way':26}{'queries':>8}{'texts a second':>16}{'ratio':>8}")
+    for name, seconds in spent.items():
+        ratio = sum(spent["generate"]) / sum(seconds[:slow])
+        print(f"{name:26}{len(seconds):8}{texts * len(seconds) / sum(seconds):16.1f}{ratio:8.1f}")
     if writer.model.device.type == "cuda":
         started = time.perf_counter()
         writer.sample_kinds_many(prefixes, ENDINGS, count, range(len(prefixes)), HOW)
-        spent["kinds, queries together"] = time.perf_counter() - started
-    print(f"\n{len(prefixes)} queries, {texts} texts\n{'way':26}{'texts a second':>16}{'ratio':>8}")
-    for name, seconds in spent.items():
-        print(f"{name:26}{texts / seconds:16.1f}{spent['generate'] / seconds:8.1f}")
+        rate = texts * len(prefixes) / (time.perf_counter() - started)
+        print(f"{'kinds, queries together':26}{len(prefixes):8}{rate:16.1f}")
 
 
 class _Both:
