@@ -145,6 +145,17 @@ def test_batches_of_a_gpu_hold_prefixes_of_equal_length(writer):
     assert pretended._batches(rows, generate._ROWS_ON_GPU // 2) == [[0, 3], [4], [1, 5]]
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_decodes_what_the_cpu_decodes():
+    prefixes, ends, stops = [[5, 9], [8, 100], [77, 3]], [[1], [2, 3]], Stops(frozenset(range(0, 128, 9)))
+    with torch.inference_mode():
+        on_cpu = decode(Llama(llama()), prefixes, ends, 3, [1, 2, 3], HOW, stops)
+        on_gpu = decode(Llama(llama().to("cuda")), prefixes, ends, 3, [1, 2, 3], HOW, stops)
+        half = decode(Llama(llama().to("cuda"), torch.bfloat16), prefixes, ends, 3, [1, 2, 3], HOW, stops)
+    assert on_gpu == on_cpu
+    assert [len(texts) for texts in half] == [6, 6, 6]
+
+
 def test_the_way_through_transformers_gives_the_same_texts(writer):
     slow = replace(writer)
     slow.__dict__["_network"] = None
