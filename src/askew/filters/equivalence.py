@@ -83,7 +83,9 @@ class EquivalenceFilter:
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
         """For each pair the probabilities ``same`` and ``natural``."""
         found = self.probabilities(originals, candidates)
-        return [dict(zip(OUTPUTS, pair, strict=True)) for pair in zip(*(found[o].tolist() for o in OUTPUTS), strict=True)]
+        return [
+            dict(zip(OUTPUTS, pair, strict=True)) for pair in zip(*(found[o].tolist() for o in OUTPUTS), strict=True)
+        ]
 
     def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
         """The probabilities of all pairs, by output."""

