@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,21 +11,26 @@ import typer
 from askew.cli import options as o
 from askew.cli.render import Waiting, note, print_rows, safe, say_json
 from askew.core import defaults
+from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
 Labelled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
 
 
 def reformulate_command(
-    queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
-    out: Annotated[Path, typer.Option(help="Candidates to write: .tsv, .jsonl or .parquet.")],
+    queries: Annotated[
+        str | None, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="One query instead: its best reformulations are printed.")] = None,
+    count: Annotated[int, typer.Option(help="With --query: how many are printed.")] = defaults.SUGGESTIONS,
+    out: Annotated[Path | None, typer.Option(help="Candidates to write: .tsv, .jsonl or .parquet.")] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="A way to reformulate, may be repeated: askew list reformulators.")
     ] = None,
     docs: Annotated[str | None, typer.Option(help="Documents to read passages from: a file, folder, irds:ID.")] = None,
     index: Annotated[Path | None, typer.Option(help="A BM25 index of the documents, instead of --docs.")] = None,
     keep: Annotated[
-        list[str] | None, typer.Option("--filter", help="Filters in their order: rules, semantic, or none.")
+        list[str] | None, typer.Option("--filter", help="Filters in their order: askew list filters, or none.")
     ] = None,
     depth: Annotated[
         int, typer.Option(help="How many top-ranked passages a method reads of each query.")
@@ -34,10 +40,15 @@ def reformulate_command(
     settings: o.OwnSettings = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Write other ways to ask each query, by one method or many; say what was made, kept and dropped, and why."""
+    """Reformulate queries by one method or many, and say what was made, kept and dropped, and why."""
     from askew.app.search.candidates import candidates_of, check_place, write_candidates
     from askew.app.search.retrieve import queries_notes
 
+    if query is not None:
+        _one_query(query, count, method, o.settings_by_owner(settings), as_json)
+        return
+    if queries is None or out is None:
+        raise ConfigError("expected QUERIES and out=, or one query with query=")
     check_place(out)
     note(queries_notes(queries))
     own = o.settings_by_owner(settings)
@@ -56,6 +67,31 @@ def reformulate_command(
     typer.echo(f"{table.height:,} candidates of {table['query_id'].n_unique():,} queries: {safe(str(out))}")
 
 
+def _one_query(
+    query: str, count: int, method: list[str] | None, settings: Mapping[str, Mapping[str, Any]], as_json: bool
+) -> None:
+    """Print the best reformulations of a query."""
+    from askew.app.search.suggest import suggest
+
+    name, *others = method or [defaults.SUGGESTING]
+    if others:
+        raise ConfigError(f"query=: expected one method=, found {len(others) + 1}")
+    found = suggest(query, count, name, settings.get(name))
+    if as_json:
+        say_json({"query": query, "reformulations": [vars(one) for one in found.kept], "dropped": found.rejected})
+        return
+    columns = [
+        ("same", [f"{one.same:.2f}" for one in found.kept]),
+        ("natural", [f"{one.natural:.2f}" for one in found.kept]),
+    ]
+    print_rows("reformulation", [one.text for one in found.kept], columns)
+    note([f"{found.rejected.total()} more were dropped: {_reasons(found.rejected)}"] if found.rejected else [])
+
+
+def _reasons(rejected: Mapping[str, int]) -> str:
+    return "; ".join(f"{n:,} {why}" for why, n in rejected.items())
+
+
 def _row(tally: Any) -> dict[str, Any]:
     rate = tally.made / tally.seconds if tally.seconds else 0.0
     return {
@@ -70,7 +106,7 @@ def _print_tallies(rows: list[dict[str, Any]]) -> None:
         ("tried", [f"{row['made']:,}" for row in rows]),
         ("kept", [f"{row['kept']:,}" for row in rows]),
         ("queries", [f"{row['queries']:,}" for row in rows]),
-        ("dropped", ["; ".join(f"{n:,} {why}" for why, n in row["rejected"].items()) or "-" for row in rows]),
+        ("dropped", [_reasons(row["rejected"]) or "-" for row in rows]),
     ]
     print_rows("method", [row["method"] for row in rows], columns)
 

@@ -11,7 +11,10 @@ RANKER = "bm25"
 RESULTS = 1000
 PASSAGES = 10
 METHODS = ("extract",)
-FILTERS = ("rules",)
+FILTERS = ("rules", "equivalence")
+# The reformulator that is asked about one query, and how many reformulations are shown.
+SUGGESTING = "rewrite"
+SUGGESTIONS = 5
 CLASSIFIER = "lexical"
 # How words are found in texts: as ``word``, without words that lost their first letter (askew.core.text).
 TOKENIZER = "unclipped"

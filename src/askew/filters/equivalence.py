@@ -1,14 +1,16 @@
 """Whether a reformulation asks for the same thing as its query, and whether a person could type it.
 
-``neural``  a cross-encoder on MiniLM with the adapter ``minilm-equivalence``, whose card says how well it does.
-``light``   a logistic regression on shared words, names and numbers (``askew.filters.light_equivalence``): no model to
-            install, and much less exact.
+``light``   logistic regressions on the words, names and numbers that a pair shares or does not share
+            (``askew.filters.light_equivalence``): no model to install, and less exact.
+``neural``  the same with the logits of a cross-encoder on MiniLM as two more features (adapter ``minilm-equivalence``,
+            whose card says how well it does).
 
 Both give two probabilities for each pair, calibrated on labeled reformulations.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,13 +22,15 @@ import numpy as np
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
+from askew.core.shipped import DATA
 from askew.models.find import MINILM, identify, need
 
 ADAPTER = "minilm-equivalence"
 MODELS = ("auto", "neural", "light")
 OTHER_MEANING = "other meaning"
 NOT_NATURAL = "not natural"
-CALIBRATION = "calibration.json"
+WEIGHTS = "equivalence.json"
+LIGHT = DATA / "equivalence-light.json"
 OUTPUTS = ("same", "natural")
 _LIBRARIES = ("torch", "transformers")
 
@@ -61,7 +65,7 @@ class EquivalenceFilter:
         if batch_size < 1:
             raise ConfigError(f"equivalence: expected batch_size >= 1, found {batch_size}")
         self.model = chosen_model(model)
-        self._judge: _Neural | _Light = _neural(adapter, batch_size, device) if self.model == "neural" else _Light()
+        self._judge = _judge(self.model, adapter, batch_size, device)
         self.thresholds = {
             output: self._judge.thresholds[output] if limit is None else float(limit)
             for output, limit in zip(OUTPUTS, (same, natural), strict=True)
@@ -97,21 +101,25 @@ class EquivalenceFilter:
         return self._judge.probabilities(originals, candidates)
 
 
-class _Light:
-    """The rule for installs without a model."""
+class _Judge:
+    """Two logistic regressions on features of a pair; their weights and thresholds lie in a file."""
 
-    def __init__(self) -> None:
-        from askew.filters import light_equivalence as light
+    def __init__(self, file: Path, identity: str) -> None:
+        self._weights, self._bias, self.thresholds = read_weights(file)
+        self.id = identity
 
-        self._light = light
-        self.id, self.thresholds = light.weights_id(), light.thresholds()
+    def features(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
+        from askew.filters.light_equivalence import pair_features
+
+        return pair_features(originals, candidates)
 
     def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
-        return self._light.light_equivalence(originals, candidates)
+        found = 1 / (1 + np.exp(-(self.features(originals, candidates) @ self._weights + self._bias)))
+        return {output: found[:, at] for at, output in enumerate(OUTPUTS)}
 
 
-class _Neural:
-    """The cross-encoder, loaded when it is first used."""
+class _NeuralJudge(_Judge):
+    """The same features and the two logits of the cross-encoder, which is loaded when it is first used."""
 
     def __init__(self, adapter: str, batch_size: int, device: str | None) -> None:
         for library in _LIBRARIES:
@@ -119,35 +127,39 @@ class _Neural:
         from askew.models.adapted import find_encoder_adapter
 
         self._folder, self._batch, self._device = find_encoder_adapter(adapter, ADAPTER), batch_size, device
-        self._scale, self.thresholds = read_calibration(self._folder)
-        self.id = f"{identify(MINILM)}+{identify(str(self._folder))}"
+        super().__init__(self._folder / WEIGHTS, f"{identify(MINILM)}+{identify(str(self._folder))}")
         self._loaded: Any = None
 
-    def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
+    def features(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
         from askew.models.pair_network import load_pair_network, pair_logits
 
         if self._loaded is None:
             self._loaded = load_pair_network(MINILM, self._folder, self._device)
-        logits = pair_logits(*self._loaded, originals, candidates, self._batch)
-        found = 1 / (1 + np.exp(-(logits * self._scale[0] + self._scale[1])))
-        return {output: found[:, at] for at, output in enumerate(OUTPUTS)}
+        network, tokenizer = self._loaded
+        logits = pair_logits(network, tokenizer, originals, candidates, self._batch)
+        return np.hstack([logits, super().features(originals, candidates)])
 
 
 @cache
-def _neural(adapter: str, batch_size: int, device: str | None) -> _Neural:
+def _judge(model: str, adapter: str, batch_size: int, device: str | None) -> _Judge:
     """The same model is loaded once."""
-    return _Neural(adapter, batch_size, device)
+    return _NeuralJudge(adapter, batch_size, device) if model == "neural" else _Judge(LIGHT, f"light@{digest(LIGHT)}")
 
 
-def read_calibration(folder: Path) -> tuple[Floats, dict[str, float]]:
-    """Scale and shift of each logit (2, outputs), and the threshold of each output, from ``calibration.json``."""
-    file = folder / CALIBRATION
+def digest(file: Path) -> str:
+    """What tells two files of weights apart."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+def read_weights(file: Path) -> tuple[Floats, Floats, dict[str, float]]:
+    """The weights (features, outputs), the bias and the threshold of each output."""
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
-        scale = np.array([[float(facts[output][key]) for output in OUTPUTS] for key in ("scale", "shift")])
+        weights = np.array([facts[output]["weights"] for output in OUTPUTS], np.float64).T
+        bias = np.array([facts[output]["bias"] for output in OUTPUTS], np.float64)
         thresholds = {output: float(facts[output]["threshold"]) for output in OUTPUTS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{file}: expected scale, shift and threshold of {' and '.join(OUTPUTS)} ({error!r}); install askew again"
+            f"{file}: expected weights, bias and threshold of {' and '.join(OUTPUTS)} ({error!r}); install askew again"
         ) from None
-    return scale, thresholds
+    return weights, bias, thresholds

@@ -3,30 +3,26 @@
 Two logistic regressions read the words of a pair: which content words are left out and added, how rare they are, which
 names and numbers are lost or added, how near the two are in writing (``askew.filters.similarity``), and how the words
 stand: words that follow the whole query, another order, repeats. The weights in
-``data/equivalence-light.json`` are fit by ``benchmarks/equivalence_light.py``, which also prints how good they are.
+``data/equivalence-light.json`` are fit by ``benchmarks/equivalence.py``, which also prints how good they are.
 English only. A synonym that is right and one that is wrong look the same to it.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from askew.core.ranking import Floats
-from askew.core.shipped import DATA
 from askew.filters.names import KeptNames
 from askew.filters.namewords import COUNT_BOUNDS, UNSEEN, read_table
 from askew.filters.numbers import adds_number, has_numbers, numbers, parts_of_numbers, readings
 from askew.filters.similarity import light_similarity, stem
 from askew.filters.words import FUNCTION_WORDS, plain_words
 
-WEIGHTS = DATA / "equivalence-light.json"
 CERTAINTY = 0.5
 _QUESTIONS = frozenset(("who", "whom", "whose", "when", "where", "why", "how", "which", "what"))
 _NEGATIONS = frozenset(("not", "no", "never", "without", "non", "t", "cannot", "none", "neither", "nor"))
@@ -44,12 +40,6 @@ FEATURES = (
     "negation changed", "comparison lost", "function words left out", "function words added", "repeats",
     "left out and added", "as many left out as added", "ends with function word", "ends with added word", "looks alike",
 )  # fmt: skip
-
-
-def light_equivalence(originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
-    """For each pair the probabilities that it asks for the "same", and that it is "natural"."""
-    found, weights = pair_features(originals, candidates), _weights()
-    return {name: 1.0 / (1.0 + np.exp(-(found @ weights[name][:-1] + weights[name][-1]))) for name in weights}
 
 
 def pair_features(originals: Sequence[str], candidates: Sequence[str]) -> Floats:
@@ -159,9 +149,3 @@ def _alike(lost: list[str], new: list[str]) -> float:
     """The share of the words left out that begin as a new word does: forms of the same word, mostly."""
     heads = {word[:4] for word in new}
     return sum(word[:4] in heads for word in lost) / len(lost) if lost else 0.0
-
-
-@cache
-def _weights() -> dict[str, Any]:
-    stored = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    return {name: np.array([*values, stored["bias"][name]]) for name, values in stored["weights"].items()}

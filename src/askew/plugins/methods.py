@@ -152,6 +152,14 @@ class FilterPlugin(Protocol):
         """Why each candidate goes, or None."""
 
 
+@runtime_checkable
+class ScoringFilter(Protocol):
+    """A filter that can say how sure it is."""
+
+    def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
+        """What it decides by, for each pair."""
+
+
 def seed_for(seed: int, *parts: str) -> int:
     """A seed of its own for each query and method, so that company and order never change what is drawn."""
     text = "\0".join([str(seed), *parts])

@@ -1,15 +1,15 @@
 """Queries rewritten by a model: SmolLM2-135M with askew's adapter, any other model, or one that askew trained.
 
 ``rewrite`` needs no documents. Five kinds of reformulations are written: *paraphrase* (another structure), *vocabulary*
-(content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral* (people
-of no particular group where the query is about people in general). What models may stand there:
+(content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral*
+(people of no particular group where the query is about people in general). What models may stand there:
 
 - by default SmolLM2-135M with the adapter ``smollm2-rewrite``, whose card says how well it does (extra ``lm``);
 - any causal or sequence-to-sequence model by folder or hub id, shown the prompts of the bank for the five kinds;
 - a folder that ``askew train rewriter`` made; it knows no kinds and gives its likeliest texts.
 
-An OpenAI-compatible endpoint takes the same place as ``llm`` with ``prompt`` paraphrase, vocabulary and so on. Candidates
-are unfiltered: the filter ``equivalence`` says which of them ask for the same thing.
+An OpenAI-compatible endpoint takes the same place as ``llm`` with ``prompt`` paraphrase, vocabulary and so on.
+Candidates are unfiltered: the filter ``equivalence`` says which of them ask for the same thing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class RewriteReformulator:
             base = about.get("model") if about["kind"] == "causal" else None
             return {"model": identify(self._model), "base": base, "count": self._count}
         model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
-        how = {"adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter)))}
+        how: dict[str, Any] = {"adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter)))}
         if self._adapter is None:
             how["prompts"] = [prompt.id for prompt in self._prompts()]
         return {"model": model, **how, "kinds": list(self._kinds), "samples": self._samples, "count": self._count,

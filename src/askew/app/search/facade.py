@@ -18,6 +18,7 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.corpora.runs import Run
+from askew.plugins.methods import ScoringFilter
 from askew.plugins.registry import names
 from askew.rankers.disk import read_header
 
@@ -133,6 +134,12 @@ class Filter:
     def keep(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
         """Whether each pair is kept."""
         return [reason is None for reason in self.check(pairs)]
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+        """What the filter decides by, for each pair: ``equivalence`` has the probabilities ``same`` and ``natural``."""
+        if not isinstance(self._filter, ScoringFilter):
+            raise ConfigError(f"filter {self.name}: it gives reasons and no scores; call check(pairs)")
+        return self._filter.score([original for original, _ in pairs], [text for _, text in pairs])
 
     def __repr__(self) -> str:
         return f"Filter({self.name!r})"

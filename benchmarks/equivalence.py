@@ -1,0 +1,220 @@
+"""Does a reformulation ask for the same, would a person type it? Fit the two models of equivalence, and measure them.
+
+    python benchmarks/equivalence.py --data DATA/reformulation --fit       write the weights, the measures and the card
+    python benchmarks/equivalence.py --data DATA/reformulation             measure what is shipped
+
+``light`` is two logistic regressions on the features of ``askew.filters.light_equivalence``, fit on the training labels
+of BoolQ, SQuAD and made-up queries. ``neural`` has the logits of the adapter minilm-equivalence beside them; the
+adapter was trained on the training labels (``tools/train_equivalence.py``), so that its regressions are fit on the
+development labels. MS MARCO's rows are for research only: they are measured on and nothing is fit or chosen on them.
+The threshold is the lowest at which the kept reformulations of the rewriting model are usable (same and natural) with
+the precision PRECISION, by predictions out of fold. Measured on the test split are the area under the ROC curve by
+family of methods with intervals from samples of queries, and the calibration error (ten bins). The labels are by a
+large language model, not by people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import rankdata
+
+from askew.core.shipped import DATA
+from askew.filters.equivalence import ADAPTER, LIGHT, OUTPUTS, WEIGHTS, read_weights
+from askew.filters.light_equivalence import FEATURES, pair_features
+
+LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl"
+FOLDER = DATA / "adapters" / ADAPTER
+FOLDS, PENALTY, DIGITS, PRECISION = 5, 10.0, 5, 0.85
+OPEN = ("boolq", "squad", "web")
+FAMILIES = ("other methods", "local", "trial rewriter", "rewrite", "querygym")
+
+
+def read(data: Path) -> list[dict[str, Any]]:
+    lines = (data / "equivalence.jsonl").read_text(encoding="utf-8") + LABELS.read_text(encoding="utf-8")
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def family(method: str) -> str:
+    known = {"trial": "trial rewriter", "supervised": "trial rewriter", "rewrite": "rewrite", "local": "local"}
+    return known.get(method.partition(":")[0], "querygym" if "querygym" in method else "other methods")
+
+
+def fit(x: Any, y: Any) -> tuple[Any, float]:
+    """Weights of the features as they are, and the bias; the penalty is on scaled features."""
+    mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
+    z = (x - mean) / scale
+
+    def loss(flat: Any) -> tuple[float, Any]:
+        logit = z @ flat[:-1] + flat[-1]
+        wrong = 1 / (1 + np.exp(-logit)) - y
+        value = (np.logaddexp(0, logit) - y * logit).sum() + PENALTY * (flat[:-1] ** 2).sum() / 2
+        return value, np.append(z.T @ wrong + PENALTY * flat[:-1], wrong.sum())
+
+    found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B").x
+    weights = found[:-1] / scale
+    return weights, float(found[-1] - weights @ mean)
+
+
+def probability(x: Any, weights: Any, bias: float) -> Any:
+    return 1 / (1 + np.exp(-(x @ weights + bias)))
+
+
+def out_of_fold(x: Any, y: Any, folds: Any) -> Any:
+    found = np.zeros(len(y))
+    for fold in range(FOLDS):
+        here = folds == fold
+        found[here] = probability(x[here], *fit(x[~here], y[~here]))
+    return found
+
+
+def fold_of(query: str) -> int:
+    return int(hashlib.sha256(query.encode()).hexdigest(), 16) % FOLDS
+
+
+def fit_model(rows: list[dict[str, Any]], x: Any, chosen: Any, names: list[str]) -> dict[str, Any]:
+    """The regressions of one model on the chosen rows, and the threshold."""
+    folds = np.array([fold_of(row["query"]) for row in rows])[chosen]
+    stored: dict[str, Any] = {"features": names}
+    unseen = []
+    for output in OUTPUTS:
+        y = labels(rows, output)
+        unseen.append(out_of_fold(x[chosen], y[chosen], folds))
+        weights, bias = fit(x[chosen], y[chosen])
+        stored[output] = {"weights": weights.round(DIGITS).tolist(), "bias": round(bias, DIGITS)}
+    written = np.array([family(row["method"]) in ("rewrite", "trial rewriter") for row in rows])[chosen]
+    threshold = lowest(np.minimum(*unseen)[written], usable(rows)[chosen][written])
+    for output in OUTPUTS:
+        stored[output]["threshold"] = threshold
+    return stored
+
+
+def lowest(scores: Any, good: Any) -> float:
+    """The lowest threshold, in steps of 0.01, at which all higher ones keep with the wanted precision as well."""
+    best = 0.95
+    for step in range(95, 4, -1):
+        kept = scores >= step / 100
+        if kept.sum() >= 20 and good[kept].mean() < PRECISION:
+            break
+        best = step / 100
+    return best
+
+
+def labels(rows: list[dict[str, Any]], output: str) -> Any:
+    return np.array([row["need"] == "same" if output == "same" else row["natural"] == 1 for row in rows], float)
+
+
+def usable(rows: list[dict[str, Any]]) -> Any:
+    return (labels(rows, "same") > 0) & (labels(rows, "natural") > 0)
+
+
+def auc(scores: Any, y: Any) -> float:
+    positive = int(y.sum())
+    if positive in (0, len(y)):
+        return float("nan")
+    ranks = rankdata(scores)[y > 0].sum() - positive * (positive + 1) / 2
+    return float(ranks / (positive * (len(y) - positive)))
+
+
+def interval(scores: Any, y: Any, queries: Any, samples: int = 1000) -> dict[str, float]:
+    """The area under the curve, with an interval over samples of queries."""
+    rng = np.random.default_rng(1)
+    _, group = np.unique(queries, return_inverse=True)
+    members = [np.flatnonzero(group == one) for one in range(group.max() + 1)]
+    drawn = []
+    for _ in range(samples):
+        rows = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        drawn.append(auc(scores[rows], y[rows]))
+    drawn = [one for one in drawn if not np.isnan(one)]
+    low, high = np.percentile(drawn, [2.5, 97.5]) if drawn else (float("nan"),) * 2
+    return {"auc": auc(scores, y), "low": float(low), "high": float(high)}
+
+
+def calibration_error(scores: Any, y: Any) -> float:
+    """The mean distance between probability and frequency over ten bins of probability."""
+    bins = np.minimum((scores * 10).astype(int), 9)
+    parts = [(bins == one) for one in range(10) if (bins == one).any()]
+    return float(sum(here.mean() * abs(scores[here].mean() - y[here].mean()) for here in parts))
+
+
+def measure(rows: list[dict[str, Any]], x: Any, file: Path, split: str) -> dict[str, Any]:
+    """What the shipped weights reach on a split."""
+    weights, bias, thresholds = read_weights(file)
+    found = {output: probability(x, weights[:, at], bias[at]) for at, output in enumerate(OUTPUTS)}
+    splits, of = np.array([row["split"] for row in rows]), np.array([family(row["method"]) for row in rows])
+    queries, good = np.array([row["query"] for row in rows]), usable(rows)
+    kept = np.all([found[output] >= thresholds[output] for output in OUTPUTS], axis=0)
+    measured: dict[str, Any] = {"threshold": thresholds["same"]}
+    for name in (*FAMILIES, "all"):
+        here = (splits == split) & ((of == name) | (name == "all"))
+        if not here.any():
+            continue
+        one: dict[str, Any] = {"pairs": int(here.sum()), "queries": len(set(queries[here]))}
+        for output in OUTPUTS:
+            y = labels(rows, output)[here]
+            one[output] = interval(found[output][here], y, queries[here])
+            one[output]["calibration error"] = calibration_error(found[output][here], y)
+        one["usable"], one["kept"] = float(good[here].mean()), float(kept[here].mean())
+        one["usable of kept"] = float(good[here & kept].mean()) if (here & kept).any() else float("nan")
+        measured[name] = one
+    return measured
+
+
+def show(model: str, split: str, measured: dict[str, Any]) -> list[str]:
+    lines = [
+        f"| {model}, {split} | pairs | AUC same | calibration error | AUC natural | usable | kept | usable of kept |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, one in measured.items():
+        if name == "threshold":
+            continue
+        same, natural = one["same"], one["natural"]
+        lines.append(
+            f"| {name} | {one['pairs']:,} | {same['auc']:.3f} [{same['low']:.3f}, {same['high']:.3f}] "
+            f"| {same['calibration error']:.3f} | {natural['auc']:.3f} | {one['usable']:.1%} | {one['kept']:.1%} "
+            f"| {one['usable of kept']:.1%} |"
+        )
+    return [*lines, ""]
+
+
+def logits(rows: list[dict[str, Any]]) -> Any:
+    from askew.models.find import MINILM
+    from askew.models.pair_network import load_pair_network, pair_logits
+
+    network, tokenizer = load_pair_network(MINILM, FOLDER, "cpu")
+    return pair_logits(network, tokenizer, [r["query"] for r in rows], [r["candidate"] for r in rows], 64)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", type=Path, required=True, help="folder with equivalence.jsonl")
+    options.add_argument("--fit", action="store_true", help="fit and write the weights, the measures and the card")
+    given = options.parse_args()
+    rows = read(given.data)
+    light = pair_features([row["query"] for row in rows], [row["candidate"] for row in rows])
+    neural = np.hstack([logits(rows), light])
+    splits = np.array([row["split"] for row in rows])
+    is_open = np.array([row["collection"] in OPEN for row in rows])
+    logit_names = [f"logit {output}" for output in OUTPUTS]
+    models = {
+        "light": (LIGHT, light, is_open & (splits == "train"), list(FEATURES)),
+        "neural": (FOLDER / WEIGHTS, neural, is_open & (splits == "dev"), logit_names + list(FEATURES)),
+    }
+    measured: dict[str, Any] = {}
+    for model, (file, x, chosen, names) in models.items():
+        if given.fit:
+            file.write_text(json.dumps(fit_model(rows, x, chosen, names), indent=1) + "\n", encoding="utf-8")
+        measured[model] = {"rows": int(chosen.sum()), "test": measure(rows, x, file, "test")}
+        print("\n".join(show(model, "test", measured[model]["test"])))
+    if given.fit:
+        (FOLDER / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""A few reformulations of one query, best first: no file and no documents needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from askew.app.search.reformulate import make_filter, make_reformulator
+from askew.core import defaults
+from askew.core.errors import ConfigError
+from askew.filters.equivalence import EquivalenceFilter
+from askew.filters.words import tokens
+from askew.plugins.methods import QueryBatch
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A reformulation, and the probabilities that it asks for the same thing and that a person could type it."""
+
+    text: str
+    same: float
+    natural: float
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """The best reformulations of a query that pass the filters, and how many were dropped, by reason."""
+
+    query: str
+    kept: tuple[Suggestion, ...]
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+def suggest(
+    query: str,
+    count: int = defaults.SUGGESTIONS,
+    method: str = defaults.SUGGESTING,
+    settings: Mapping[str, Any] | None = None,
+) -> Suggestions:
+    """Reformulations of a query by a method that reads no documents, those most surely the same and natural first."""
+    if not query.strip():
+        raise ConfigError("query=: expected words, found none")
+    if count < 1:
+        raise ConfigError(f"count=: expected 1 or more, found {count}")
+    writer = make_reformulator({"method": method, **(settings or {})})
+    if writer.reads:
+        needed = " and ".join(sorted(writer.reads))
+        raise ConfigError(
+            f"the reformulator {method!r} reads {needed} of a collection; give queries= and docs= instead"
+        )
+    found = writer.reformulate(QueryBatch(("query",), (query,)))
+    rejected = Counter(found.rejected)
+    texts = list(found.texts)
+    for one in (make_filter({"filter": "rules"}), judge := EquivalenceFilter()):
+        reasons = one.check([query] * len(texts), texts, [0] * len(texts))
+        rejected.update(reason for reason in reasons if reason is not None)
+        texts = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
+    scored = zip(texts, judge.score([query] * len(texts), texts), strict=True)
+    ranked = sorted((Suggestion(text, **pair) for text, pair in scored), key=lambda one: -min(one.same, one.natural))
+    # The same words in another order add little to a short list.
+    distinct = {tuple(sorted(tokens(one.text))): one for one in reversed(ranked)}
+    best = [one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one]
+    return Suggestions(query, tuple(best[:count]), rejected)
