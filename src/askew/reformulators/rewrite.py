@@ -122,7 +122,7 @@ class RewriteReformulator:
             return
         prompts = self._prompts()
         for text, seed in zip(texts, seeds, strict=True):
-            shown = [writer.shown(prompt.messages({"query": text, "count": "1"})) for prompt in prompts]
+            shown = [writer.shown(_one_line(prompt, text)) for prompt in prompts]
             yield [
                 [clean(one) for one in writer.sample(prompt, self._samples, seed + at, self._sampling)]
                 for at, prompt in enumerate(shown)
@@ -130,3 +130,9 @@ class RewriteReformulator:
 
     def _prompts(self) -> list[Prompt]:
         return [load_prompt(kind) for kind in self._kinds]
+
+
+def _one_line(prompt: Prompt, query: str) -> list[dict[str, str]]:
+    """What a small model is asked: one reformulation, without the JSON that an endpoint is asked for."""
+    asked = f"Query: {' '.join(query.split())}\nAnswer with one reformulation and nothing else."
+    return [{"role": "system", "content": prompt.system}, {"role": "user", "content": asked}]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.models.prompts import KINDS
 from askew.reformulators.llm.prompts import fill, load_prompt, shipped_prompts
 
 GOOD = 'system = "You write queries."\nuser = "Query: {query}"\n'
@@ -17,7 +18,7 @@ def written(tmp_path, text, name="mine.toml"):
 
 
 def test_the_bank_has_the_prompts_that_the_guide_names():
-    wanted = {"rewrite", "genqr", "query2doc", "hyde", "neutral", "subquestions", "stepback", "grounded"}
+    wanted = {"rewrite", "genqr", "query2doc", "hyde", "neutral", "subquestions", "stepback", "grounded", *KINDS}
     assert wanted <= set(shipped_prompts())
 
 

@@ -188,7 +188,7 @@ def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str
     if settings.direction != "passage-query":
         return ""
     if made.kind == "causal":
-        return _options("local", {"mode": "passage", "adapter": out, "model": made.settings.model})
+        return _options("docquery", {"model": made.settings.model, "adapter": out})
     prefix = settings.prefix.replace(DOMAIN, domain)
     more = {"prefix": prefix} if prefix else {}
     return _options("docquery", {"model": out, **more, **({"context": "true"} if settings.context else {})})
