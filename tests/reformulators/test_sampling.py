@@ -253,3 +253,23 @@ class TestSmolLm:
                 network = Llama(found.model, dtype)
                 logits = network.read(tokens, torch.arange(size), causal_mask(size), network.memory(1, size))
                 assert (wanted.exp() * (wanted - logits.log_softmax(-1))).sum(-1).mean() < most
+
+
+def test_an_adapter_is_added_as_peft_adds_it(tiny_causal, tmp_path):
+    peft = pytest.importorskip("peft", reason="the extra 'lm' is not installed")
+    from transformers import AutoModelForCausalLM
+
+    from askew.models.lora import add_lora
+
+    torch.manual_seed(3)
+    base = AutoModelForCausalLM.from_pretrained(tiny_causal)
+    settings = peft.LoraConfig(r=2, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM")
+    adapted = peft.get_peft_model(base, settings)
+    for name, weight in adapted.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight)
+    adapted.save_pretrained(tmp_path / "adapter")
+    expected = adapted.merge_and_unload().state_dict()
+    found = add_lora(AutoModelForCausalLM.from_pretrained(tiny_causal), tmp_path / "adapter", "x").state_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in found)

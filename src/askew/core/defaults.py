@@ -11,7 +11,7 @@ RANKER = "bm25"
 RESULTS = 1000
 PASSAGES = 10
 METHODS = ("extract",)
-FILTERS = ("rules", "equivalence")
+FILTERS = ("rules",)
 # The reformulator that is asked about one query, and how many reformulations are shown.
 SUGGESTING = "rewrite"
 SUGGESTIONS = 5

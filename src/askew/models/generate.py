@@ -20,6 +20,7 @@ from askew.models.encode import LOADING
 from askew.models.find import cannot_load, identify, locate, need, no_bars
 from askew.models.gguf_llama import read_llama
 from askew.models.llama import Llama, can_decode
+from askew.models.lora import add_lora
 
 __all__ = ["ADAPTERS", "SMOLLM", "Generator", "Sampling", "find_adapter", "kind_of", "load_generator"]
 SMOLLM = "SmolLM2-135M-Instruct"
@@ -246,10 +247,7 @@ def load_generator(
     try:
         tokenizer, model = _smollm() if name == SMOLLM else _from_transformers(name, kind, revision)
         if adapter is not None:
-            need("peft", f"the adapter {adapter!r}", "lm")
-            from peft import PeftModel
-
-            model = PeftModel.from_pretrained(model, str(find_adapter(adapter))).merge_and_unload()
+            model = add_lora(model, find_adapter(adapter), adapter)
     except LOADING as error:
         raise cannot_load(name, kind, error) from error
     model.eval()

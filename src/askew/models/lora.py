@@ -1,0 +1,47 @@
+"""LoRA adapters of generators in peft's format, added to the weights of a model when it is loaded.
+
+peft itself does the same in seconds where this takes a moment; what goes beyond plain low-rank matrices is left to it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from askew.models.find import need
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_PREFIX, _A, _B = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
+# Settings of peft that change what the matrices mean.
+_MORE = ("use_dora", "use_rslora", "fan_in_fan_out", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias")
+
+
+def add_lora(model: Any, folder: Path, name: str) -> Any:
+    """The model with the adapter of a folder in its weights."""
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    plain = config.get("peft_type") == "LORA" and not any(config.get(one) for one in _MORE)
+    weights = _read(folder / WEIGHTS) if plain and (folder / WEIGHTS).is_file() else {}
+    layers = {key.removeprefix(_PREFIX).removesuffix(_A) for key in weights if key.endswith(_A)}
+    if not layers or len(weights) != 2 * len(layers):
+        return _with_peft(model, folder, name)
+    scale = config["lora_alpha"] / config["r"]
+    for layer in sorted(layers):
+        inner, outer = weights[f"{_PREFIX}{layer}{_A}"], weights[f"{_PREFIX}{layer}{_B}"]
+        target = model.get_submodule(layer).weight
+        target.data += (scale * (outer.float() @ inner.float())).to(target.dtype)
+    return model
+
+
+def _read(file: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    found: dict[str, Any] = load_file(file)
+    return found
+
+
+def _with_peft(model: Any, folder: Path, name: str) -> Any:
+    need("peft", f"the adapter {name!r}", "lm")
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
