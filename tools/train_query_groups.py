@@ -47,9 +47,9 @@ class Settings:
     dropout: float = 0.1
     head_dropout: float = 0.2
     hidden: int = 128
-    epochs: int = 10
+    epochs: int = 8
     learning_rate: float = 7e-4
-    batch_size: int = 64
+    batch_size: int = 96
     warmup: float = 0.1
     weight_decay: float = 0.01
     largest_gradient: float = 1.0
