@@ -36,6 +36,7 @@ from training.preferences import Preference, Sample, limit, make_pairs
 from training.rewriting import Base, train_preferences, train_supervised
 from training.sampling import sample_texts
 
+from askew.core.local import without_local_paths
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM, load_generator
 from askew.trainers.low_rank import read_peft_tensors, save_peft_adapter
@@ -131,19 +132,20 @@ def supervised(
     say(f"queries with rewrites: {rows_by_collection(rows)}")
     tensors, measured = train_supervised(base, rows, dev, settings, given.seed, say)
     write(given.out / "supervised" if given.equivalence else given.out, tensors, settings, {
-        **facts(settings, given.seed), "data": rows_by_collection(rows), "losses": measured,
+        **facts(settings, given), "data": rows_by_collection(rows), "losses": measured,
     }, base.device)  # fmt: skip
     return tensors
 
 
-def facts(settings: Settings, seed: int) -> dict[str, Any]:
+def facts(settings: Settings, given: argparse.Namespace) -> dict[str, Any]:
     """What is known before training."""
-    return {"program": "tools/train_rewrite.py", "base": HUB_ID, "settings": asdict(settings), "seed": seed}
+    base = HUB_ID if given.model == SMOLLM else without_local_paths(given.model)
+    return {"program": "tools/train_rewrite.py", "base": base, "settings": asdict(settings), "seed": given.seed}
 
 
 def write(folder: Path, tensors: Mapping[str, Any], settings: Settings, told: Mapping[str, Any], device: str) -> None:
     """The adapter and ``training.json``."""
-    save_peft_adapter(folder, tensors, HUB_ID, settings.alpha, settings.dropout)
+    save_peft_adapter(folder, tensors, told["base"], settings.alpha, settings.dropout)
     write_training(folder, told, device)
     say(f"written: {folder}")
 
@@ -173,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pairs = find_pairs(base, tensors, queries, settings, given)
     preferred, measured = train_preferences(base, tensors, pairs, dev, settings, given.seed, say)
     write(given.out, preferred, settings, {
-        **facts(settings, given.seed), "data": rows_by_collection(data.training_rewrites()),
+        **facts(settings, given), "data": rows_by_collection(data.training_rewrites()),
         "sampled queries": len(queries), "pairs": len(pairs), "losses": measured,
     }, base.device)  # fmt: skip
 

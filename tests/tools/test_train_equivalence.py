@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +103,7 @@ def test_the_program_writes_the_adapter_and_what_it_was_trained_on(encoder, made
     options = ["--made", made, "--out", tmp_path / "out", "--device", "cpu", "--model", encoder, "--epochs", 2]
     train_equivalence.main([str(one) for one in options])
     told = json.loads((tmp_path / "out" / "training.json").read_text(encoding="utf-8"))
+    assert told["base"] == Path(encoder).name  # no path of this machine
     assert told["rewrites"] == {"web": {"rows": 3, "license": "CC-BY-SA-4.0"}}
     assert told["labels"]["web"]["rows"] == 18 and told["needs"] == {"same": 15, "different": 3}
     assert told["dev"]["all"]["rows"] == 2 and told["dev"]["all"]["same"] in (0.0, 0.5, 1.0)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,7 @@ def test_the_program_writes_the_adapter_and_the_accuracy_over_folds(encoder, tmp
                "--cross-validate"]  # fmt: skip
     train_query_groups.main([str(one) for one in options])
     told = json.loads((tmp_path / "out" / "training.json").read_text(encoding="utf-8"))
+    assert told["base"] == Path(encoder).name  # no path of this machine
     assert told["data"] == {"written": {"rows": 24, "license": "CC-BY-SA-4.0"}}
     assert told["classes"] == dict.fromkeys(CLASSES, 8)
     assert set(told["cross-validated accuracy"]) == {"all", *CLASSES}

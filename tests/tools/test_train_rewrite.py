@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from toy_training import KINDS, TEXTS
@@ -148,6 +149,7 @@ def test_the_program_writes_both_adapters_and_what_they_were_trained_on(causal, 
     for folder in (out, out / "supervised"):
         assert (folder / "adapter_model.safetensors").is_file() and (folder / "adapter_config.json").is_file()
         told = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        assert told["base"] == Path(causal).name  # no path of this machine
         assert told["data"] == {"web": {"rows": 3, "license": "CC-BY-SA-4.0"}}
         assert (told["settings"]["batch_size"], told["settings"]["beta"], told["seed"]) == (8, 0.1, 0)
         assert set(told["losses"][0]["dev"]) == {"web"} and told["hardware"].startswith("CPU")

@@ -109,10 +109,11 @@ def lower_some(texts: Sequence[str], share: float, chance: Any) -> tuple[str, ..
 
 
 def write_training(folder: Path, facts: Mapping[str, Any], device: str) -> None:
-    """``training.json`` beside an adapter: what it was trained on and how, and on what machine."""
+    """``training.json`` beside an adapter: what it was trained on and how, and on what machine; no path is in it."""
+    from askew.core.local import public
     from askew.trainers.card import hardware, versions
 
-    told = {**facts, "hardware": hardware(device), "versions": versions()}
+    told = {**public(facts), "hardware": hardware(device), "versions": versions()}
     (folder / "training.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
