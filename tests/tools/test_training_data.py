@@ -150,3 +150,16 @@ def test_the_programs_need_no_libraries_but_those_of_a_gpu_machine():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "1"), done.stderr
+
+
+def test_what_is_noted_of_a_training_does_not_change_the_name_of_the_weights(tmp_path):
+    from askew.models.find import identify
+
+    names = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed) / "adapter"
+        folder.mkdir(parents=True)
+        (folder / "adapter.safetensors").write_bytes(b"weights")
+        data.write_training(folder, {"seed": seed}, "cpu")
+        names.append(identify(str(folder)))
+    assert names[0] == names[1]
