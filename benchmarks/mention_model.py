@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 import random
 import zlib
 from collections import Counter
@@ -48,10 +47,6 @@ CARD = Path(__file__).parent / "mentions" / "card.md"
 GREPBIAS = "grepbiasir"
 # Of these no row is trained on: their terms allow research alone.
 TEST_ONLY = ("msmarco_dl1920",)
-ADAPTED = (
-    "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
-    "intermediate.dense", "output.dense",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,94 +146,50 @@ def positions(labels: Sequence[Label]) -> tuple[list[str], Any, Any, Any]:
     return texts, np.array([numbers[one.text] for one in labels]), starts, ends
 
 
-def make_low_rank(base: Any, settings: Settings) -> Any:
-    """A linear layer that stays as it is, plus a low-rank one that learns."""
-    import torch
-    from torch import nn
-
-    class LowRank(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.base, self.drop, self.scale = base, nn.Dropout(settings.dropout), settings.alpha / settings.rank
-            self.a = nn.Parameter(torch.randn(settings.rank, base.in_features) / math.sqrt(base.in_features))
-            self.b = nn.Parameter(torch.zeros(base.out_features, settings.rank))
-
-        def forward(self, inputs: Any) -> Any:
-            return self.base(inputs) + self.scale * (self.drop(inputs) @ self.a.T @ self.b.T)
-
-    return LowRank()
-
-
-def make_network(model: str, settings: Settings, device: str, classes: int = len(WHO)) -> tuple[Any, Any, list[str]]:
-    """The product's network with layers that learn, its tokenizer, and the names of these layers."""
+def make_network(model: str, settings: Settings, device: str, classes: int = len(WHO)) -> tuple[Any, Any]:
+    """The product's network with layers that learn, and its tokenizer."""
     from askew.models.mention_network import MentionNetwork
     from askew.models.relevance import open_encoder
+    from askew.trainers.low_rank import adapt
 
     encoder, tokenizer = open_encoder(model)
-    for one in encoder.parameters():
-        one.requires_grad_(False)
-    names = []
-    for number, layer in enumerate(encoder.encoder.layer):
-        for path in ADAPTED:
-            parent, _, last = path.rpartition(".")
-            setattr(layer.get_submodule(parent), last, make_low_rank(layer.get_submodule(path), settings))
-            names.append(f"enc.encoder.layer.{number}.{path}")
-    return MentionNetwork(encoder, settings.hidden, classes).to(device), tokenizer, names
+    adapt(encoder, "encoder.layer", settings.rank, settings.alpha, settings.dropout)
+    return MentionNetwork(encoder, settings.hidden, classes).to(device), tokenizer
 
 
 def fit(
     labels: Sequence[Label], settings: Settings, seed: int, device: str, model: str = MINILM,
     names_of: Sequence[str] = WHO,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train; the tensors of the adapter, with the scale folded into ``b``."""
+    """Train; the tensors of the adapter, with the scale multiplied into ``b``."""
     import torch
 
+    from askew.trainers.low_rank import Pace, encoder_tensors, fit_epochs
+
     torch.manual_seed(seed)
-    network, tokenizer, names = make_network(model, settings, device, len(names_of))
+    network, tokenizer = make_network(model, settings, device, len(names_of))
     encoded = encode_mentions(tokenizer, *positions(labels))
     classes = [names_of.index(one.who) for one in labels]
-    learning = [one for one in network.parameters() if one.requires_grad]
-    optimizer = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    steps = settings.epochs * math.ceil(len(labels) / settings.batch_size)
-    pace = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_pace, warmup=settings.warmup * steps, steps=steps))
-    network.train()
+
+    def loss(rows: Sequence[int]) -> Any:
+        return _loss(network, [encoded[row] for row in rows], [classes[row] for row in rows], settings)
+
     chance = random.Random(seed)
-    for epoch in range(settings.epochs):
-        order = chance.sample(range(len(labels)), len(labels))
-        losses = []
-        for first in range(0, len(order), settings.batch_size):
-            rows = order[first : first + settings.batch_size]
-            loss = _loss(network, [encoded[row] for row in rows], [classes[row] for row in rows], settings)
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(learning, settings.largest_gradient)
-            optimizer.step()
-            pace.step()
-            losses.append(loss.item())
-        print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}", flush=True)
-    return _tensors(network, names)
-
-
-def _pace(step: int, warmup: float, steps: int) -> float:
-    return min(1.0, (step + 1) / warmup) * max(0.0, 1 - step / steps)
+    orders = [chance.sample(range(len(labels)), len(labels)) for _ in range(settings.epochs)]
+    pace = Pace(settings.learning_rate, settings.warmup, settings.weight_decay, settings.largest_gradient)
+    fit_epochs(network, orders, loss, settings.batch_size, pace, partial(print, flush=True))
+    return encoder_tensors(network)
 
 
 def _loss(network: Any, mentions: Sequence[MentionTokens], classes: list[int], settings: Settings) -> Any:
     import torch
 
-    kind = network.enc.device.type
-    with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+    from askew.trainers.low_rank import half_precision
+
+    with half_precision(network.enc.device):
         logits = network(pad_mentions(mentions)).float()
     wanted = torch.tensor(classes, device=logits.device)
     return torch.nn.functional.cross_entropy(logits, wanted, label_smoothing=settings.label_smoothing)
-
-
-def _tensors(network: Any, names: Sequence[str]) -> dict[str, Any]:
-    found = {f"head.{name}": one for name, one in network.head.state_dict().items()}
-    for name in names:
-        layer = network.get_submodule(name)
-        found |= {f"{name}.a": layer.a.detach(), f"{name}.b": layer.b.detach() * layer.scale}
-    return {name: one.half().cpu().contiguous() for name, one in found.items()}
 
 
 def measure(folder: Path, labels: Sequence[Label], with_test_documents: bool) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def test_what_was_trained_is_loaded_and_gives_the_labels_back(program, encoder, 
     labels = [label(program, text, who) for text, who in CASES.items()] * 8
     settings = program.Settings(rank=4, hidden=16, epochs=25, learning_rate=1e-2, batch_size=8)
     tensors = program.fit(labels, settings, 0, "cpu", encoder)
-    assert len(tensors) == 4 + 2 * 2 * len(program.ADAPTED)
+    assert len(tensors) == 4 + 2 * 2 * 6  # the head; two matrices for each of six linear layers of two blocks
     save_file(tensors, tmp_path / "adapter.safetensors")
     found = NeuralResolver(str(tmp_path), encoder, "cpu").probabilities(*program.positions(labels[:4]))
     assert [WHO[column] for column in found.argmax(1)] == list(CASES.values())
@@ -71,14 +71,15 @@ def test_a_merged_adapter_gives_what_the_low_rank_layers_give(program, encoder):
     from askew.models.mention import encode_mentions, pad_mentions
     from askew.models.mention_network import MentionNetwork
     from askew.models.relevance import open_encoder
+    from askew.trainers.low_rank import encoder_tensors, low_rank_layers
 
     settings = program.Settings(rank=3, hidden=8)
-    network, tokenizer, names = program.make_network(encoder, settings, "cpu")
+    network, tokenizer = program.make_network(encoder, settings, "cpu")
     torch.manual_seed(1)
-    for name in names:
-        torch.nn.init.normal_(network.get_submodule(name).b)
+    for _, layer in low_rank_layers(network):
+        torch.nn.init.normal_(layer.b)
     merged = MentionNetwork(open_encoder(encoder)[0], 8, len(WHO))
-    add_adapter(merged, program._tensors(network, names))
+    add_adapter(merged, encoder_tensors(network))
     rows = [label(program, text, who) for text, who in CASES.items()]
     batch = pad_mentions(encode_mentions(tokenizer, *program.positions(rows)))
     with torch.no_grad():

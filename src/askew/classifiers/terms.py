@@ -9,13 +9,16 @@ without its apostrophe after a term of three letters or more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from askew.core.errors import DataError
 from askew.core.lexicon import Lexicon
-from askew.core.ranking import Ints
 from askew.core.text import word
+
+if TYPE_CHECKING:
+    from askew.core.ranking import Ints
 
 Groups = frozenset[int]
 _NONE: Groups = frozenset()

@@ -1,0 +1,31 @@
+"""What the model of query groups reads beside the text: how many words and first names of women and of men there are.
+
+Training and use must agree on these numbers, so they are computed here and only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.classifiers.terms import TermCounter
+from askew.core.lexicon import load_lexicon
+from askew.core.shipped import DATA
+
+GROUPS = ("female", "male")
+LEXICON = "gender"
+_NAMES = DATA / "names" / "en.toml"
+
+
+def log_counts(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """One row for each text: log(1 + count) of female and male words, then of female and male first names."""
+    counts = [counter.count(texts)[:, [counter.groups.index(one) for one in GROUPS]] for counter in _counters()]
+    return np.log1p(np.concatenate(counts, axis=1)).astype(np.float32)
+
+
+@cache
+def _counters() -> tuple[TermCounter, TermCounter]:
+    return TermCounter(load_lexicon(LEXICON)), TermCounter(load_lexicon(_NAMES))
