@@ -1,19 +1,21 @@
 """Who does a word for women or men point to, without a neural network? Train the light resolver, and measure it.
 
     python benchmarks/mention_light.py --data DATA --labels FILE ... --out src/askew/data/mentions/light.npz
-    python benchmarks/mention_light.py --data DATA --labels FILE ... --measure
+    python benchmarks/mention_light.py --data DATA --labels FILE ... --measure [--keep FILE]
     python benchmarks/mention_light.py --data DATA --labels FILE ... --folds FOLDER
 
 A linear model of the features of ``askew.mentions.features``, trained on the labels of ``mention_model.py`` (same rows:
 no passage of MS MARCO, no document of the test split) and on what the shipped adapter ``minilm-who`` says of further
 mentions in BoolQ, SQuAD, GAP and FairytaleQA: 4,000 labels are too few for a model of single words. ``--teacher FILE``
 keeps what the adapter said, which takes minutes on a GPU and an hour or so on two cores. ``--folds`` cross-validates:
-FOLDER/K has the adapter that ``mention_model.py --fold K`` trained, and ``answers.npy``, what it said.
+FOLDER/K has the adapter that ``mention_model.py --fold K`` trained, and ``answers.npy``, what it said. ``--keep``
+writes what was measured; that of the shipped resolver is in ``src/askew/data/mentions/light.measured.json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--teacher", type=Path, help="a .npy file: read where it is there, else written")
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a .json file: what was measured")
     parser.add_argument("--folds", type=Path)
     given = parser.parse_args()
     labels = read_labels(given.labels, given.data)
@@ -171,7 +174,10 @@ def main() -> None:
     if given.out:
         train(training_rows(labels), further, answers_of(WHO_ADAPTER, further, given.teacher), given.out)
     if given.measure or given.out:
-        print(show(measure_with(LightResolver(given.out), labels, with_test_documents=False)))
+        measured = measure_with(LightResolver(given.out), labels, with_test_documents=False)
+        print(show(measured))
+        if given.keep:
+            given.keep.write_text(json.dumps({"test": measured}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ MS MARCO's passages are for research only, so that no row of them is trained on;
 finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
 found in them too, and the measures tell the documents apart. ``--fold`` leaves a fifth of the documents out of training
 and writes the probabilities of their mentions to ``out_of_fold.npy``: the known errors are counted by these.
+The card of the shipped adapter is made of measured.json by ``tools/make_cards.py``.
 """
 
 from __future__ import annotations
@@ -34,16 +35,12 @@ from askew.core.who import WHO
 from askew.mentions.resolve import Resolver
 from askew.models.find import MINILM
 from askew.models.mention import (
-    BEGINNING_WORDS,
-    CHARACTERS_AFTER,
-    CHARACTERS_BEFORE,
     MentionTokens,
     encode_mentions,
     pad_mentions,
 )
 
 LABELS = Path(__file__).parent / "mentions" / "labels.jsonl"
-CARD = Path(__file__).parent / "mentions" / "card.md"
 GREPBIAS = "grepbiasir"
 # Of these no row is trained on: their terms allow research alone.
 TEST_ONLY = ("msmarco_dl1920",)
@@ -255,27 +252,6 @@ def show(measured: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_KNOWN = "Documents of the test split were not trained on."
-_SEEN = """Some test mentions are in documents that were trained on because another query found them too, and some are
-the very same mentions. The row of documents not in training leaves them out: it is the one to expect on other texts."""
-
-
-def card(told: dict[str, Any]) -> str:
-    """What the adapter is and does, from what was measured: no number is typed by hand."""
-    about = told["training"]
-    facts = {name: about[name] for name in ("program", "rows", "seed", "hardware")}
-    return CARD.read_text(encoding="utf-8").format(
-        **facts, settings=_listed(about["settings"]), collections=_listed(about["collections"]),
-        classes=_listed(about["classes"]), tables=show(told["test"]),
-        documents=_SEEN if about["with test documents"] else _KNOWN, words=BEGINNING_WORDS,
-        characters=CHARACTERS_BEFORE + CHARACTERS_AFTER,
-    )  # fmt: skip
-
-
-def _listed(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
-
-
 def describe(rows: Sequence[Label], options: argparse.Namespace, hardware: str) -> dict[str, Any]:
     """What an adapter was trained on, and how."""
     return {
@@ -341,7 +317,6 @@ def main() -> None:
     told = json.loads((folder / "measured.json").read_text(encoding="utf-8"))
     told["test"] = measure(folder, labels, told["training"]["with test documents"])
     write(folder, told)
-    (folder / "README.md").write_text(card(told), encoding="utf-8")
     print(show(told["test"]))
 
 

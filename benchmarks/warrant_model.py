@@ -2,12 +2,15 @@
 
     python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER --out src/askew/data/mentions
     python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER
+    python benchmarks/warrant_model.py --data DATA --labels FILE ... [--keep FILE]
 
 Fitted on the labels with ``why`` (README.md in ``benchmarks/mentions``) outside MS MARCO and outside the test split;
 five-fold cross-validation over queries gives the confusion of why that shares are corrected by, and FOLDER (see
 ``mention_light.py``) that of who; training rows have the classes of the fold in which their document was left out.
 Rarity of words is from the documents of BoolQ, SQuAD and FairytaleQA. A row of rank 0 was found in a judged document:
-its relevance is known.
+its relevance is known. Without ``--folds`` what is shipped is measured on the test split, and ``--keep`` writes the
+figures (those that are shipped: ``src/askew/data/adapters/minilm-why/measured.json``) with the errors of the
+cross-validation, which are kept in ``relevance.json``.
 """
 
 from __future__ import annotations
@@ -105,6 +108,11 @@ def rank_weights(rows: list[Row], used: Any) -> Any:
     ])  # fmt: skip
 
 
+def is_fitted(row: Row) -> bool:
+    """Whether the regressions are fit on a row. Documents of the test split are not left out, its queries are."""
+    return row.split == "train" and row.collection not in TEST_ONLY and not row.judged
+
+
 @dataclass
 class Task:
     """The features of one resolver."""
@@ -112,7 +120,7 @@ class Task:
     name: str
     rows: list[Row]
     known: dict[tuple[str, str, int], Any]
-    folds: Path
+    folds: Path | None
 
     def __post_init__(self) -> None:
         self.estimator = Estimator(self.name)
@@ -123,8 +131,7 @@ class Task:
         self.x = self.estimator.relevance_features(self.queries, self.texts)
         self.why = np.array([WHY.index(MERGED.get(one.why, one.why)) for one in self.rows])
         self.judged = np.array([one.judged for one in self.rows])
-        usable = [one.split == "train" and one.collection not in TEST_ONLY for one in self.rows]
-        self.train = np.array(usable) & ~self.judged
+        self.train = np.array([is_fitted(one) for one in self.rows])
         self.weights = rank_weights(self.rows, self.train)
         names = sorted({one.query for one in self.rows})
         random.Random(1).shuffle(names)
@@ -134,6 +141,8 @@ class Task:
     def _read(self) -> Any:
         """What the adapter minilm-why says, of training rows without their query in its training."""
         found = self.estimator.read(self.queries, self.texts, self.starts)
+        if self.folds is None:
+            return found
         rows = usable(self.rows)
         known = {}
         for fold in range(FOLDS):
@@ -179,26 +188,82 @@ def table(wanted: Any, got: Any, names: tuple[str, ...]) -> Any:
     return found
 
 
-def report(task: Task, why: Any, rows: Any, title: str) -> None:
-    """Accuracy of why by class, with intervals clustered by query, and the confusion table."""
+def measured(task: Task, why: Any, rows: Any) -> dict[str, Any]:
+    """Accuracy of why by class and collection, with intervals clustered by query, and the confusion table."""
     got = why.argmax(axis=1)
     queries = [one.query for one, use in zip(task.rows, rows, strict=True) if use]
     right = (got == task.why)[rows]
     label = np.array([one.why for one in task.rows])[rows]
     collection = np.array([one.collection for one in task.rows])[rows]
-    print(f"\n{task.name}, {title}\n\n| why | accuracy | 95% interval | mentions | queries |\n|---|---|---|---|---|")
-    parts = [("all", np.ones(len(right), bool))]
-    parts += [(f"class {name}", label == name) for name in (*WHY, "stereotype")]
-    parts += [(f"collection {name}", collection == name) for name in sorted(set(collection.tolist()))]
-    for name, chosen in parts:
-        if chosen.any():
-            one = accuracy(right, queries, chosen)
-            interval = f"{one['low']:.3f} to {one['high']:.3f}"
-            print(f"| {name} | {one['accuracy']:.3f} | {interval} | {one['rows']} | {one['queries']} |")
+    names = (*WHY, "stereotype")
+    parts = {
+        "by class": {name: label == name for name in names},
+        "by collection": {name: collection == name for name in sorted(set(collection.tolist()))},
+    }
+    found: dict[str, Any] = {"all": accuracy(right, queries)}
+    for part, chosen in parts.items():
+        found[part] = {name: accuracy(right, queries, one) for name, one in chosen.items() if one.any()}
+    counts = {name: np.bincount(got[rows][label == name], minlength=len(WHY)) for name in names}
+    return {**found, "confusion": {name: one.tolist() for name, one in counts.items()}}
+
+
+def report(found: dict[str, Any], title: str) -> None:
+    """Print what was measured."""
+    print(f"\n{title}\n\n| why | accuracy | 95% interval | mentions | queries |\n|---|---|---|---|---|")
+    parts = {"all": found["all"]}
+    parts |= {f"class {name}": one for name, one in found["by class"].items()}
+    parts |= {f"collection {name}": one for name, one in found["by collection"].items()}
+    for name, one in parts.items():
+        interval = f"{one['low']:.3f} to {one['high']:.3f}"
+        print(f"| {name} | {one['accuracy']:.3f} | {interval} | {one['rows']} | {one['queries']} |")
     print(f"\n| read as | {' | '.join(WHY)} |\n|---|" + "---|" * len(WHY))
-    for name in (*WHY, "stereotype"):
-        counts = np.bincount(got[rows][label == name], minlength=len(WHY))
-        print(f"| label {name} | {' | '.join(map(str, counts.tolist()))} |")
+    for name, counts in found["confusion"].items():
+        print(f"| label {name} | {' | '.join(map(str, counts))} |")
+
+
+def on_test(task: Task, models: dict[str, Any]) -> dict[str, Any]:
+    """The test split, with judgements where there are and without, printed."""
+    test = np.array([one.split == "test" for one in task.rows])
+    titles = {True: "judgements used where there are", False: "without judgements"}
+    found = {}
+    for judged, title in titles.items():
+        found[title] = measured(task, task.predict(models, judged)[1], test)
+        report(found[title], f"{task.name}, test split, {title}")
+    return found
+
+
+def crossed_accuracy(confusion: list[list[int]]) -> dict[str, Any]:
+    """What the counts of a cross-validation say of accuracy."""
+    counts = np.array(confusion)
+    share = np.diag(counts) / counts.sum(axis=1)
+    return {
+        "accuracy": float(np.trace(counts) / counts.sum()), "rows": int(counts.sum()),
+        "by class": dict(zip(WHY, share.tolist(), strict=True)),
+    }  # fmt: skip
+
+
+def overlap(rows: list[Row]) -> dict[str, int]:
+    """How many rows the regressions are fit on, and how many of these the documents of the test split have."""
+    test = [one for one in rows if one.split == "test"]
+    documents = {(one.collection, one.doc) for one in test}
+    mentions = {(one.collection, one.doc, one.at) for one in test}
+    used = [one for one in rows if is_fitted(one)]
+    return {
+        "rows": len(used),
+        "in documents of the test split": sum((one.collection, one.doc) in documents for one in used),
+        "same mention, other query": sum((one.collection, one.doc, one.at) in mentions for one in used),
+    }
+
+
+def measure_shipped(rows: list[Row], keep: Path | None) -> None:
+    """What is shipped, on the test split; the cross-validation as it was counted when it was fitted."""
+    test, told = [one for one in rows if one.split == "test"], {}
+    for name in NAMES:
+        found = on_test(Task(name, test, {}, None), r.trained()[name])
+        told[name] = {"test": found, "cross-validated": crossed_accuracy(r.trained()[name]["confusion"]["why"])}
+    told["regressions"] = overlap(rows)
+    if keep:
+        keep.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -206,23 +271,27 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--labels", type=Path, nargs="+", default=[LABELS])
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--folds", type=Path, required=True)
+    parser.add_argument("--folds", type=Path)
+    parser.add_argument("--keep", type=Path, help="a .json file: what is measured without --folds")
     given = parser.parse_args()
+    if given.out and not given.folds:
+        parser.error("--out needs --folds: the errors of the classes are counted out of fold")
     labels = read_labels(given.labels, given.data)
     rows = [one for one in read_rows(given.labels, given.data) if not is_clipped(one.text, one.at)]
+    if not given.folds:
+        measure_shipped(rows, given.keep)
+        return
     if given.out:
         write_frequencies(given.data, given.out)
     made = {}
     for name in NAMES:
         known, mistaken = out_of_fold(name, labels, given.folds)
         task = Task(name, rows, known, given.folds)
-        test = np.array([one.split == "test" for one in rows])
         _, crossed = task.crossed()
         counted = task.train
-        report(task, crossed, counted, "cross-validated on the training rows, no judgements")
+        report(measured(task, crossed, counted), f"{name}, cross-validated on the training rows, no judgements")
         models = task.models(task.train) if given.out else r.trained()[name]
-        report(task, task.predict(models, judged=True)[1], test, "test split, judgements used where there are")
-        report(task, task.predict(models, judged=False)[1], test, "test split, without judgements")
+        on_test(task, models)
         errors = {
             "who": mistaken.tolist(),
             "why": table(task.why[counted], crossed[counted].argmax(axis=1), WHY).tolist(),

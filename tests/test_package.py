@@ -6,10 +6,14 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import askew
+from askew.app.shipped.models import shipped_models
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(askew.__file__).parent
@@ -118,3 +122,23 @@ def test_no_default_of_a_command_stands_in_the_command_line():
                     if isinstance(one, ast.Constant) and one.value not in (None, False, True, "")
                 ]
     assert own == []
+
+
+def test_the_wheel_has_every_file_of_the_shipped_models(tmp_path):
+    pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as opened:
+        held = set(opened.namelist())
+    for model in shipped_models():
+        wanted = [model.about, *(model.folder / file for file in model.facts["files"])]
+        if model.about.name == "model.json":
+            wanted.append(model.folder / "README.md")
+        if model.headline is not None:
+            wanted.append(model.folder / model.facts["headline"].get("file", "measured.json"))
+        for file in wanted:
+            assert file.resolve().relative_to(SOURCE.parent).as_posix() in held
+    assert {f"licenses/{path.name}" for path in (ROOT / "licenses").glob("*.txt")} <= {
+        name.partition(".dist-info/licenses/")[2] for name in held
+    }

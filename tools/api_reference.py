@@ -28,6 +28,7 @@ SECTIONS = {
     "Train": ("Trainer", "Trained", "Classifier", "Selector"),
     "Compare mitigation methods": ("bench", "BenchSettings", "BenchReport"),
     "Analyze query logs": ("analyze_log", "LogSettings", "LogReport"),
+    "Shipped models": ("shipped_models", "ShippedModel"),
     "Errors": (
         "AskewError", "ConfigError", "UnknownName", "DataError", "MissingExtra", "StoreError", "StageError",
     ),

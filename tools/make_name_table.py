@@ -1,7 +1,7 @@
 """Write src/askew/data/names/table.npz: which words are written with a capital inside a sentence, and a small model.
 
     python tools/make_name_table.py --data DATA --out src/askew/data/names/table.npz
-    python tools/make_name_table.py --data DATA --measure
+    python tools/make_name_table.py --data DATA --measure [--keep FILE]
 
 DATA has the folders boolq, squad_part, gap and fairytaleqa. Capitals inside the sentences of their passages are
 counted. The model is trained on lower-cased questions of SQuAD, whose capitals say which words are names,
@@ -14,6 +14,7 @@ those at the edges). ``--measure`` leaves out a fifth of the passages and their 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -200,7 +201,7 @@ def train(squad: Collection, boolq: Collection, further: list[str], folds: set[i
     return replace(table, ends=ends, weights=weights, bias=bias)
 
 
-def measure(table: NameTable, name: str, found: list[Sample]) -> None:
+def measure(table: NameTable, name: str, found: list[Sample]) -> dict[str, Any]:
     """Precision and recall of the words that belong to names, at several thresholds."""
     scores, labels, seen = [], [], []
     for words, known in found:
@@ -211,11 +212,14 @@ def measure(table: NameTable, name: str, found: list[Sample]) -> None:
                 seen.append(word in table.words)
     p, y, known_word = 1 / (1 + np.exp(-np.array(scores))), np.array(labels, bool), np.array(seen)
     print(f"{name}: {len(y):,} words, {y.sum():,} of names, {(~known_word).mean():.1%} not in the table")
+    measured: dict[str, Any] = {"words": len(y), "words of names": int(y.sum())}
     for threshold in (0.3, 0.5, 0.7, 0.8, 0.9, 0.95):
         told = p >= threshold
         precision, recall = (told & y).sum() / max(1, told.sum()), (told & y).sum() / y.sum()
         unseen = (told & y & ~known_word).sum() / max(1, (y & ~known_word).sum())
         print(f"  {threshold:.2f}  precision {precision:.3f}  recall {recall:.3f}  recall of unseen {unseen:.3f}")
+        measured[f"{threshold:.2f}"] = {"precision": float(precision), "recall": float(recall)}
+    return measured
 
 
 def main() -> None:
@@ -223,6 +227,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, required=True, help="the folder with boolq, squad_part, gap, fairytaleqa")
     options.add_argument("--out", type=Path, help="the file to write")
     options.add_argument("--measure", action="store_true", help="test on passages and questions that were left out")
+    options.add_argument("--keep", type=Path, help="with --measure, a .json file: what was measured")
     given = options.parse_args()
     squad, boolq = Collection(given.data / "squad_part"), Collection(given.data / "boolq")
     gap = [text.split(" -- ", 1)[-1] for text in read_tsv(given.data / "gap" / "docs.tsv").values()]
@@ -231,13 +236,18 @@ def main() -> None:
         table = train(squad, boolq, [*gap, *tales.texts(everything - {0})], everything - {0})
         left = samples(squad, boolq, {0})
         cased = [by_capitals(t) for q, t in squad.queries.items() if squad.fold[squad.doc_of[q]] == 0]
-        measure(table, "SQuAD, articles left out", cased)
-        measure(table, "SQuAD, without function words", [content(s) for s in cased])
         rng = random.Random(4)
-        measure(table, "all, shortened", [shortened(s, rng) for s in left])
-        measure(table, "BoolQ, passages left out (capitals of the passage)", left[len(cased) :])
         told = [by_capitals(t) for q, t in tales.queries.items() if tales.fold[tales.doc_of[q]] == 0]
-        measure(table, "FairytaleQA, stories left out", told)
+        parts = {
+            "SQuAD, articles left out": cased,
+            "SQuAD, without function words": [content(s) for s in cased],
+            "all, shortened": [shortened(s, rng) for s in left],
+            "BoolQ, passages left out (capitals of the passage)": left[len(cased) :],
+            "FairytaleQA, stories left out": told,
+        }
+        measured = {"test": {name: measure(table, name, found) for name, found in parts.items()}}
+        if given.keep:
+            given.keep.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     if given.out:
         write_table(given.out, train(squad, boolq, [*gap, *tales.texts(everything)], everything))
         read_table(given.out)

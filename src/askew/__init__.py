@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from askew.app.measure.sensitivity import SensitivityReport, sensitivity
     from askew.app.search.classify import Classification, classify
     from askew.app.search.facade import Filter, Ranker, Reformulator
+    from askew.app.shipped.models import ShippedModel, shipped_models
     from askew.app.train.facade import Classifier, Selector, Trainer
     from askew.app.train.trained import Trained
     from askew.core.errors import (
@@ -88,6 +89,7 @@ _PLACES = {
     "askew.app.measure.compare": ("CompareReport", "compare"),
     "askew.app.measure.measure": ("MeasureReport", "measure"),
     "askew.app.measure.sensitivity": ("SensitivityReport", "sensitivity"),
+    "askew.app.shipped.models": ("ShippedModel", "shipped_models"),
     "askew.app.train.facade": ("Classifier", "Selector", "Trainer"),
     "askew.app.train.trained": ("Trained",),
     "askew.app.search.classify": ("Classification", "classify"),
@@ -138,6 +140,7 @@ __all__ = [
     "Run",
     "Selector",
     "SensitivityReport",
+    "ShippedModel",
     "Skew",
     "StageError",
     "StoreError",
@@ -157,6 +160,7 @@ __all__ = [
     "nDCG",
     "resolve_mentions",
     "sensitivity",
+    "shipped_models",
 ]
 
 

@@ -24,6 +24,7 @@ from askew.cli import (
     logs,
     look,
     measure,
+    models,
     reformulate,
     retrieve,
     sensitivity,
@@ -82,6 +83,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("logs", logs.command, "Analyze how people add a group to queries in a log."),
     ("serve", serve.serve_command, "Serve the explorer in the browser, and a REST service."),
     ("mcp", serve.mcp_command, "Search, reformulate and measure for a language model."),
+    ("models", models.models_command, "List the trained models that askew ships; print a card."),
     ("list", look.list_command, "List measures, rankers, lexicons and other plugins."),
     ("show", look.show_command, "Show one measure, lexicon, preset or plugin in full."),
 )

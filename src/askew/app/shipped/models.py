@@ -1,0 +1,164 @@
+"""The models that askew ships, read from the file that lies beside the weights of each.
+
+``data/adapters/NAME/model.json`` describes an adapter; ``STEM.model.json`` a model that is a single file, or a few. A
+measure is never copied into it: it says where in a file of measures (``measured.json``) the figure stands.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import DataError, check_name
+from askew.core.shipped import DATA
+
+ABOUT, CARD, MEASURED, TRAINING = "model.json", "README.md", "measured.json", "training.json"
+ADAPTERS = "adapters"
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A source of training data. ``rows`` is none where the number was not kept."""
+
+    name: str
+    license: str
+    rows: int | None
+    by: str = ""
+    hub: str | None = None
+
+
+@dataclass(frozen=True)
+class HeadlineMeasure:
+    """The measure that says most about a model, with its 95% interval where there is one."""
+
+    measure: str
+    on: str
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.measure} {self.value:.3f}{interval} on {self.on}"
+
+
+@dataclass(frozen=True)
+class ShippedModel:
+    """A trained model that askew ships. ``base`` is the model that it changes, none where it needs no other.
+
+    ``used_by`` are the plugins that load it, as ``filter equivalence``; ``extra`` is the extra that they need. The
+    programs are paths in a checkout of askew, none where they are not kept. ``headline`` is none where the model is not
+    measured yet. ``size`` is in bytes.
+    """
+
+    name: str
+    task: str
+    base: str | None
+    base_license: str | None
+    license: str
+    size: int
+    data: tuple[TrainingData, ...]
+    used_by: tuple[str, ...]
+    extra: str | None
+    trained_by: str | None
+    measured_by: str | None
+    headline: HeadlineMeasure | None
+    about: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where the weights lie."""
+        return self.about.parent
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """All that ``model.json`` says, with the prose of the card."""
+        return _read(self.about)
+
+    @property
+    def measured(self) -> Mapping[str, Any] | None:
+        """All that was measured; none where nothing was yet."""
+        return _read_if_there(self.folder / self.facts["headline"].get("file", MEASURED))
+
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """How it was trained, as the training program wrote it; empty where it did not."""
+        kept = _read_if_there(self.folder / TRAINING)
+        return kept if kept is not None else (self.measured or {}).get("training", {})
+
+    def card(self) -> str:
+        """The card in Markdown: task, license, training data, measures, limits."""
+        from askew.app.shipped.card import render_card
+
+        return render_card(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        found = {key: value for key, value in asdict(self).items() if key != "about"}
+        return found | {key: list(value) for key, value in found.items() if isinstance(value, tuple)}
+
+    def __repr__(self) -> str:
+        return f"ShippedModel({self.name!r}: {self.task})"
+
+
+def shipped_models() -> tuple[ShippedModel, ...]:
+    """The trained models that askew ships, adapters first."""
+    files = [*sorted((DATA / ADAPTERS).glob(f"*/{ABOUT}")), *sorted(DATA.rglob(f"*.{ABOUT}"))]
+    return tuple(map(_model, files))
+
+
+def shipped_model(name: str) -> ShippedModel:
+    """One of them by its name."""
+    known = {one.name: one for one in shipped_models()}
+    check_name("model", name, known)
+    return known[name]
+
+
+def follow(found: Any, path: str) -> Any:
+    """What stands at a path such as ``test/by class/real``; the items of a list are numbered from 0."""
+    for key in path.split("/") if path else ():
+        found = found[int(key)] if isinstance(found, list) else found[key]
+    return found
+
+
+def _model(file: Path) -> ShippedModel:
+    facts = _read(file)
+    try:
+        return ShippedModel(
+            facts["name"], facts["task"], facts["base"], facts["base_license"], facts["license"],
+            sum((file.parent / one).stat().st_size for one in facts["files"]),
+            tuple(TrainingData(**one) for one in facts["data"]), tuple(facts["used_by"]), facts["extra"],
+            facts["trained_by"], facts["measured_by"], _headline(file.parent, facts["headline"]), file,
+        )  # fmt: skip
+    except (KeyError, TypeError, IndexError, ValueError, OSError) as error:
+        raise DataError(f"{file}: not the description of a shipped model ({error!r}); install askew again") from None
+
+
+def _headline(folder: Path, reference: Mapping[str, str]) -> HeadlineMeasure | None:
+    found = _read_if_there(folder / reference.get("file", MEASURED))
+    if found is None or "at" not in reference:
+        return None
+    node = follow(found, reference["at"])
+    value = float(node[reference["measure"]])
+    if not math.isfinite(value):
+        raise ValueError(f"{reference['at']}: expected a finite number, found {value}")
+    title = reference.get("title", reference["measure"])
+    return HeadlineMeasure(title, reference["on"], value, node.get("low"), node.get("high"))
+
+
+def _read_if_there(file: Path) -> Mapping[str, Any] | None:
+    return _read(file) if file.is_file() else None
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: expected JSON ({error}); install askew again") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{file}: expected a JSON object, found {type(found).__name__}; install askew again")
+    return found

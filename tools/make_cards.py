@@ -1,0 +1,31 @@
+"""Write the cards of the adapters that askew ships: README.md beside their weights.
+
+    python tools/make_cards.py
+
+Each is made of what lies in its folder: model.json (task, data, license, prose), measured.json and, where the training
+program wrote it, training.json. A test checks that the cards are as they would be written.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from askew.app.shipped.models import ABOUT, CARD, shipped_models
+
+
+def cards() -> dict[Path, str]:
+    """The cards of all adapters by their files. Models that are single files share the README.md of their folder."""
+    return {one.folder / CARD: one.card() for one in shipped_models() if one.about.name == ABOUT}
+
+
+def main() -> None:
+    """Write those that changed."""
+    for file, text in cards().items():
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"wrote {file.parent.name}/{file.name}\n")
+
+
+if __name__ == "__main__":
+    main()
