@@ -4,6 +4,8 @@
     python benchmarks/classifier.py train --data QUERIES.csv --work WORK --choose  and settings chosen inside each fold
     python benchmarks/classifier.py baseline --data QUERIES.csv --work WORK        nothing but a logistic regression
     python benchmarks/classifier.py show --data QUERIES.csv --work WORK            the table
+    python benchmarks/classifier.py shipped --data QUERIES.csv                     the shipped classifier, and its card
+    python benchmarks/classifier.py shipped --data QUERIES.csv --check             and run it on the queries
 
 ``train`` writes the held-out logits into WORK; it needs numpy, torch, transformers and accelerate, so it may run on a
 machine with a GPU and nothing else of askew's. ``--model`` is a base model by name or folder, and may be repeated.
@@ -202,11 +204,27 @@ def show(options: Any) -> None:
         print(f"{row['model']:34} " + " ".join(f"{row[name] or '-':24}" for name in list(row)[1:]))
 
 
+def shipped(options: Any) -> None:
+    """The figures of the shipped classifier from its kept predictions; see classifier_shipped.py."""
+    import classifier_shipped as kept
+
+    data = read(options.data)
+    print(f"data {digest_file(options.data)}; folds by seed 7")
+    if options.calibrate:
+        print(kept.calibrate())
+    told = kept.measure(data, stratified_folds(data, 5, 7))
+    kept.write(told)
+    print(f"temperature {told['temperature']:.3f}; ECE without it {told['ECE without temperature']:.4f}")
+    print(kept.show(told))
+    if options.check:
+        print(kept.check(data))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=("train", "baseline", "show"))
+    parser.add_argument("step", choices=("train", "baseline", "show", "shipped"))
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--work", type=Path, help="where logits are kept; shipped needs none")
     parser.add_argument("--model", action="append")
     parser.add_argument("--seeds", nargs="*", type=int, default=[7])
     parser.add_argument("--no-marks", action="store_true", help="no names of classes before known words")
@@ -214,8 +232,12 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--epochs", type=float, default=PACE.epochs)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--calibrate", action="store_true", help="shipped: fit the temperature anew")
+    parser.add_argument("--check", action="store_true", help="shipped: run the model and compare with the kept logits")
     options = parser.parse_args()
-    {"train": train, "baseline": baseline, "show": show}[options.step](options)
+    if options.work is None and options.step != "shipped":
+        parser.error(f"{options.step}: expected --work FOLDER")
+    {"train": train, "baseline": baseline, "show": show, "shipped": shipped}[options.step](options)
 
 
 if __name__ == "__main__":

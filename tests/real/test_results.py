@@ -194,3 +194,17 @@ def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, re
     text = recorded("rewriter.py evaluate").partition("all held-out queries: n = ")[2]
     assert text.startswith(f"{len(found):,};")
     assert f"RR@10                    {found.mean():.4f}\n" in text
+
+
+def test_the_kept_predictions_give_the_figures_in_the_card_of_the_shipped_classifier(data):
+    from askew.trainers.classifier import stratified_folds
+
+    program = load(ROOT / "benchmarks" / "classifier.py")
+    kept = load(ROOT / "benchmarks" / "classifier_shipped.py")
+    found = program.read(data / "gender_queries" / "rekabsaz_3750_gender_annotated.csv")
+    told = kept.measure(found, stratified_folds(found, 5, 7))
+    assert kept.card(told) == (kept.FOLDER / "README.md").read_text(encoding="utf-8")
+    assert [round(one["accuracy"], 4) for one in told["shipped"]["folds"]] == [0.8019, 0.8210, 0.8032, 0.8030, 0.8138]
+    assert [round(one["accuracy"], 4) for one in told["research variant"]["folds"]] == [
+        0.8531, 0.8614, 0.8518, 0.8327, 0.8650
+    ]  # fmt: skip

@@ -32,7 +32,7 @@ NEUTRAL = 0.05
 OTHERS = 0.03
 LABEL = "neutral"
 DEFAULT_LEXICON = "gender"
-_NAMES = DATA / "names" / "en.toml"
+NAMES = DATA / "names" / "en.toml"
 
 
 class LexicalClassifier:
@@ -58,7 +58,7 @@ class LexicalClassifier:
         if LABEL in self._lexicon.groups:
             where = f"the lexicon {self._lexicon.name!r}"
             raise ConfigError(f"lexical: expected no group {LABEL!r} in {where}: it is the label of no group")
-        listed = load_lexicon(_NAMES) if names else None
+        listed = load_lexicon(NAMES) if names else None
         self._names = listed if listed and set(listed.groups) & set(self._lexicon.groups) else None
         self._ties, self._least = ties, float(abstain_below)
         self._counter = TermCounter(self._lexicon, self._names)

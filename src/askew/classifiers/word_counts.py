@@ -26,6 +26,11 @@ def log_counts(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     return np.log1p(np.concatenate(counts, axis=1)).astype(np.float32)
 
 
+def counted_id() -> list[str]:
+    """What the counts depend on besides the texts: the two lists of words by their content."""
+    return [load_lexicon(one).id for one in (LEXICON, _NAMES)]
+
+
 @cache
 def _counters() -> tuple[TermCounter, TermCounter]:
     return TermCounter(load_lexicon(LEXICON)), TermCounter(load_lexicon(_NAMES))

@@ -114,7 +114,7 @@ def _print_tallies(rows: list[dict[str, Any]]) -> None:
 def classify_command(
     queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
     classifier: Annotated[
-        str, typer.Option(help="lexical, or transformer (--set model=FOLDER).")
+        str, typer.Option(help="auto, lexical, query-groups, or transformer (--set model=FOLDER).")
     ] = defaults.CLASSIFIER,
     out: Annotated[Path | None, typer.Option(help="Labels to write: .tsv, .jsonl or .parquet.")] = None,
     groups: o.GroupNames = None,
@@ -134,8 +134,9 @@ def classify_command(
     if out is not None:
         write_candidates(done.table, out)
     if as_json:
-        say_json({"classifier": classifier, "counts": done.counts, "right": done.right, "judged": done.judged})
+        say_json({"classifier": done.classifier, "counts": done.counts, "right": done.right, "judged": done.judged})
         return
+    typer.echo(f"classifier {done.classifier}")
     print_rows("label", list(done.counts), [("queries", [f"{count:,}" for count in done.counts.values()])])
     if done.judged:
         typer.echo(f"{done.right:,} of {done.judged:,} labels of the file are met ({done.right / done.judged:.1%})")

@@ -15,7 +15,8 @@ FILTERS = ("rules",)
 # The reformulator that is asked about one query, and how many reformulations are shown.
 SUGGESTING = "rewrite"
 SUGGESTIONS = 5
-CLASSIFIER = "lexical"
+# A trained model where it is installed and knows the groups, otherwise lexical (askew.app.search.classify).
+CLASSIFIER = "auto"
 # How words are found in texts: as ``word``, without words that lost their first letter (askew.core.text).
 TOKENIZER = "unclipped"
 # How two runs are compared.

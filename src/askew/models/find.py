@@ -27,6 +27,11 @@ def need(library: str, what: str, extra: str = "neural") -> None:
         raise MissingExtra(what, extra)
 
 
+def has_minilm() -> bool:
+    """Whether MiniLM can be used here without any network: its libraries and its weights are installed."""
+    return all(find_spec(library) is not None for library in ("torch", "transformers", _CARRIED[MINILM][0]))
+
+
 def no_bars() -> None:
     """Other programs draw no bars while a model is read: what there is to tell goes through our own progress."""
     from transformers import modeling_gguf_pytorch_utils as packed

@@ -6,6 +6,7 @@ The head reads the first token, the mean over all tokens, and some numbers that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ class QueryNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
         return self.head(torch.cat([states[:, 0], mean, counts.to(states.dtype)], dim=1))
 
 
+@cache
 def load_query_network(model: str, folder: Path, device: str | None = None) -> tuple[QueryNetwork, Any]:
-    """The network with the adapter of a folder, and the tokenizer."""
+    """The network with the adapter of a folder, and the tokenizer. The same model is loaded once."""
     return load_adapted(model, folder, QueryNetwork, MOST_TOKENS, device)
 
 

@@ -8,11 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from askew.app.search.classify import ABSTAINS
+from askew.app.search.classify import ABSTAINS, named_classifier
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 from askew.plugins.methods import ClassifierPlugin
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
+
+
+def with_named_classifier(sections: Mapping[str, Any], groups: Groups | None) -> Mapping[str, Any]:
+    """The sections of a recipe with the name of a classifier in place of ``auto``: a store records what was used."""
+    given = dict(sections.get("classify", {}))
+    if not given:
+        return sections
+    named = named_classifier({name: value for name, value in given.items() if name != "keep"}, groups)
+    return {**sections, "classify": {**given, **named}}
 
 
 class Classify:

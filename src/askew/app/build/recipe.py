@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
 from askew.app.build.pairs import Select
-from askew.app.build.queries import Classify
+from askew.app.build.queries import Classify, with_named_classifier
 from askew.app.build.resources import Resources
 from askew.app.build.runs import RetrieveStage
 from askew.app.build.scores import Evaluate
@@ -25,6 +25,7 @@ from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
 from askew.app.search.classify import make_classifier
 from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
+from askew.core import defaults
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, DataError, UnknownName, check_name
 from askew.core.groups import Groups
@@ -157,11 +158,14 @@ class Build:
     plan: Plan
     resources: Resources
     evaluate: Evaluate
+    # The classifier that is used, where the recipe leaves it open.
+    chosen_classifier: str | None = None
 
     @property
     def notes(self) -> list[str]:
-        """What there is to tell before anything runs: which files of the collection are read."""
-        return self.resources.collection.notes("queries", "judgements")
+        """What there is to tell before anything runs: which files of the collection are read, and what auto chose."""
+        chosen = [f"classify: classifier {self.chosen_classifier}"] if self.chosen_classifier else []
+        return [*self.resources.collection.notes("queries", "judgements"), *chosen]
 
     @property
     def select(self) -> Select | None:
@@ -185,7 +189,10 @@ class StageOf:
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
     _check_publish(recipe)
-    resources, groups = resources_of(recipe, store), groups_of(recipe)
+    groups = groups_of(recipe)
+    is_open = recipe.table("classify").get("classifier") == defaults.CLASSIFIER
+    recipe = Recipe(recipe.name, with_named_classifier(recipe.sections, groups))
+    resources = resources_of(recipe, store)
     retrieve, evaluate = retrieve_stage(recipe, resources), _evaluate(recipe, resources, groups)
     if groups is None:
         _refuse_other_groups(recipe, evaluate)
@@ -210,7 +217,9 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
         for step in _up_to(until, steps)
     ]
-    return Build(recipe, Plan({"queries": resources.queries}, steps, _origin(recipe)), resources, evaluate)
+    plan = Plan({"queries": resources.queries}, steps, _origin(recipe))
+    chosen = recipe.table("classify")["classifier"] if is_open else None
+    return Build(recipe, plan, resources, evaluate, chosen)
 
 
 def _origin(recipe: Recipe) -> dict[str, Any] | None:

@@ -11,12 +11,14 @@ import numpy as np
 import polars as pl
 
 from askew.app.search.retrieve import as_queries
-from askew.classifiers.lexical import LABEL
+from askew.classifiers.lexical import LABEL, LexicalClassifier
+from askew.classifiers.query_groups import QueryGroupsClassifier, takes_groups
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
+from askew.models.find import has_minilm
 from askew.plugins.methods import ClassifierPlugin
-from askew.plugins.registry import from_spec
+from askew.plugins.registry import from_spec, settings_of
 
 ABSTAINS = "abstains"
 
@@ -25,18 +27,35 @@ ABSTAINS = "abstains"
 class Classification:
     """The labels of queries: ``table`` has query_id, text, label and probability; ``counts`` are by label.
 
-    ``right`` of the ``judged`` queries, those with a label of their own, have the same label here.
+    ``right`` of the ``judged`` queries, those with a label of their own, have the same label here. ``classifier`` is
+    the name of the one that was used.
     """
 
     table: pl.DataFrame
     counts: Mapping[str, int]
     right: int
     judged: int
+    classifier: str
+
+
+def named_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> dict[str, Any]:
+    """The same with the name of a classifier in place of ``auto``.
+
+    ``query-groups`` where its model is installed, the groups are female and male (or none are given) and it has all
+    the settings; otherwise ``lexical``.
+    """
+    named = dict(spec)
+    if named.get("classifier") != defaults.CLASSIFIER:
+        return named
+    counted = groups if named.get("groups") is None else Groups.of(named["groups"])
+    known = {"classifier", *settings_of("classifier", QueryGroupsClassifier.name)}
+    learned = takes_groups(counted) and set(named) <= known and has_minilm()
+    return {**named, "classifier": QueryGroupsClassifier.name if learned else LexicalClassifier.name}
 
 
 def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> ClassifierPlugin:
     """A classifier from ``{"classifier": name, setting: value, ...}``, of these groups."""
-    made: ClassifierPlugin = from_spec("classifier", spec, groups=groups)
+    made: ClassifierPlugin = from_spec("classifier", named_classifier(spec, groups), groups=groups)
     if groups is not None and (other := set(made.labels) - {LABEL, *groups.names}):
         raise ConfigError(
             f"the classifier {made.name!r} knows the group {sorted(other)[0]!r}, and the groups are "
@@ -51,7 +70,8 @@ def classify(
     """Which group each query asks about, or none (neutral); compared with the labels that the queries have.
 
     ``queries`` are of a collection, a file, ``{id: text}``, a data frame or a list of texts; ``settings`` are those of
-    the classifier (``askew show classifier NAME``).
+    the classifier (``askew show classifier NAME``). ``auto`` is query-groups where its model is installed and the
+    groups are female and male, and otherwise lexical; ``classifier`` of the result says which was used.
     """
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     asked = as_queries(queries)
@@ -66,7 +86,7 @@ def classify(
     pairs = [(meant, got) for want, got in zip(given, chosen, strict=True) if (meant := _meant(want, found.labels))]
     counts = Counter(chosen)
     ordered = {label: counts[label] for label in (*found.labels, ABSTAINS) if counts[label]}
-    return Classification(table, ordered, sum(a == b for a, b in pairs), len(pairs))
+    return Classification(table, ordered, sum(a == b for a, b in pairs), len(pairs), made.name)
 
 
 def _meant(given: str | None, labels: tuple[str, ...]) -> str | None:

@@ -17,7 +17,7 @@ import polars as pl
 
 from askew.app.build.built_pairs import EFFECTIVENESS, LEAN, Built, built_of, read_built
 from askew.app.build.recipe import Recipe, groups_of
-from askew.app.search.classify import make_classifier
+from askew.app.search.classify import make_classifier, named_classifier
 from askew.app.train.trained import ModelTrainer, Trained
 from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, StoreError, check_name
@@ -96,8 +96,9 @@ class Classifier:
     """Which group each text asks about, or none: ``Classifier("lexical", groups="age").predict(texts)``.
 
     ``name`` is a classifier (``askew list classifiers``). ``lexical`` counts words of the groups and has nothing to
-    learn. ``transformer`` is an encoder that is trained by ``fit``, with the settings of ``askew train classifier``; or
-    one that was, with ``model=FOLDER``.
+    learn. ``query-groups`` is a trained model of the groups female and male that askew ships; ``auto`` takes it where
+    it is installed and knows the groups, and otherwise ``lexical``. ``transformer`` is an encoder that is trained by
+    ``fit``, with the settings of ``askew train classifier``; or one that was, with ``model=FOLDER``.
 
     >>> groups = {"old": ["elderly", "retired"], "young": ["teen", "teens"]}
     >>> classifier = Classifier("lexical", groups=groups)
@@ -106,8 +107,9 @@ class Classifier:
     """
 
     def __init__(self, name: str = defaults.CLASSIFIER, groups: GroupsLike | None = None, **settings: Any) -> None:
-        self.name, self.settings = name, settings
         self.groups = None if groups is None else Groups.of(groups)
+        self.name = str(named_classifier({"classifier": name, **settings}, self.groups)["classifier"])
+        self.settings = settings
         self.trained: Trained | None = None
         self._made: ClassifierPlugin | None = None
 
