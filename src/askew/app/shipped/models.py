@@ -91,7 +91,12 @@ class ShippedModel:
         return kept if kept is not None else (self.measured or {}).get("training", {})
 
     def card(self) -> str:
-        """The card in Markdown: task, license, training data, measures, limits."""
+        """The card in Markdown: task, license, training data, measures, limits.
+
+        Where ``model.json`` has no prose for it, the program that measures the model writes the card.
+        """
+        if "card" not in self.facts:
+            return (self.folder / CARD).read_text(encoding="utf-8")
         from askew.app.shipped.card import render_card
 
         return render_card(self)
