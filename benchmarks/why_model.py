@@ -5,7 +5,8 @@
 
 The network and its training are those of ``mention_model.py``; it reads the query before the text. Trained on labels
 with ``why`` (README.md in ``benchmarks/mentions``) outside MS MARCO, the test split and its documents. A fold is a
-fifth of the queries; the probabilities of its mentions go to ``out_of_fold.npy``. ``warrant_model.py`` measures.
+fifth of the queries; the probabilities of its mentions go to ``out_of_fold.npy``. ``training.json`` says how it was
+trained. ``warrant_model.py`` measures.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import json
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,17 @@ def as_labels(rows: list[Row]) -> list[Label]:
     return found
 
 
+def describe(labels: list[Label], settings: Settings, seed: int, device: str) -> dict[str, object]:
+    """What the adapter was trained on, and how."""
+    from askew.trainers.card import hardware
+
+    return {
+        "program": "benchmarks/why_model.py", "settings": asdict(settings), "seed": seed, "hardware": hardware(device),
+        "rows": len(labels), "collections": dict(Counter(one.collection for one in labels).most_common()),
+        "classes": {name: sum(one.who == name for one in labels) for name in WHY},
+    }  # fmt: skip
+
+
 def main() -> None:
     import torch
     from safetensors.torch import save_file
@@ -112,7 +124,10 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     settings = Settings(epochs=EPOCHS)
-    save_file(fit(as_labels(kept), settings, given.seed, device, names_of=WHY), given.out / WEIGHTS)
+    labels = as_labels(kept)
+    save_file(fit(labels, settings, given.seed, device, names_of=WHY), given.out / WEIGHTS)
+    text = json.dumps(describe(labels, settings, given.seed, device), indent=1)
+    (given.out / "training.json").write_text(text + "\n", encoding="utf-8")
     if given.fold is not None:
         left = [one for one in rows if fold_of_query(one) == given.fold]
         found = NeuralResolver(str(given.out), classes=WHY).probabilities(*positions(as_labels(left)))

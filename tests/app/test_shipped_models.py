@@ -120,6 +120,17 @@ def test_rows_of_training_data_are_those_that_the_training_program_counted():
         assert sum(one.rows for one in shipped_model(name).data) == shipped_model(name).measured["light"]["rows"]
 
 
+def test_the_cross_validation_of_why_is_the_one_that_was_counted_when_the_regressions_were_fit():
+    from askew.mentions.relevance import trained
+
+    measured = shipped_model("minilm-why").measured
+    for name in ("light", "neural"):
+        counts = np.array(trained()[name]["confusion"]["why"])
+        assert measured[name]["cross-validated"]["accuracy"] == pytest.approx(np.trace(counts) / counts.sum())
+        assert measured[name]["cross-validated"]["rows"] == counts.sum() == measured["regressions"]["rows"]
+    assert sum(one.rows for one in shipped_model("mentions-relevance").data) == measured["regressions"]["rows"]
+
+
 def test_the_card_of_minilm_who_says_how_much_it_sees():
     from askew.models.mention import BEGINNING_WORDS, CHARACTERS_AFTER, CHARACTERS_BEFORE
 
