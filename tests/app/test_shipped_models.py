@@ -17,13 +17,11 @@ from askew.core.shipped import DATA
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = shipped_models()
-# Being replaced by smollm2-rewrite.
-RETIRED = {"smollm2-query"}
 SPDX = {"Apache-2.0", "CC-BY-SA-3.0", "CC-BY-SA-4.0", "CC0-1.0"}
 
 
 def adapters():
-    return {folder for folder in (DATA / "adapters").iterdir() if folder.is_dir() and folder.name not in RETIRED}
+    return {folder for folder in (DATA / "adapters").iterdir() if folder.is_dir()}
 
 
 def make_cards():
@@ -43,7 +41,7 @@ def test_every_folder_of_an_adapter_has_a_description_and_a_card():
 def test_every_file_of_weights_belongs_to_a_described_model():
     described = {(one.folder / file).resolve() for one in MODELS for file in one.facts["files"]}
     weights = [*DATA.rglob("*.npz"), *DATA.rglob("*.safetensors"), DATA / "equivalence-light.json"]
-    assert {file for file in weights if file.parent.name not in RETIRED} <= described
+    assert set(weights) <= described
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: one.name)
