@@ -75,12 +75,13 @@ class EquivalenceFilter:
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """``other meaning`` or ``not natural`` for those below a threshold."""
-        found = self.probabilities(originals, candidates)
-        kept = {output: found[output] >= least for output, least in self.thresholds.items()}
-        return [
-            None if same and natural else OTHER_MEANING if not same else NOT_NATURAL
-            for same, natural in zip(kept["same"].tolist(), kept["natural"].tolist(), strict=True)
-        ]
+        return [self.reason(one) for one in self.score(originals, candidates)]
+
+    def reason(self, scores: Mapping[str, float]) -> str | None:
+        """Why a pair of these probabilities is dropped; None where it is kept."""
+        if scores["same"] < self.thresholds["same"]:
+            return OTHER_MEANING
+        return NOT_NATURAL if scores["natural"] < self.thresholds["natural"] else None
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
         """For each pair the probabilities ``same`` and ``natural``."""

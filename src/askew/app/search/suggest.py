@@ -52,13 +52,17 @@ def suggest(
         )
     found = writer.reformulate(QueryBatch(("query",), (query,)))
     rejected = Counter(found.rejected)
-    texts = list(found.texts)
-    for one in (make_filter({"filter": "rules"}), judge := EquivalenceFilter()):
-        reasons = one.check([query] * len(texts), texts, [0] * len(texts))
-        rejected.update(reason for reason in reasons if reason is not None)
-        texts = [text for text, reason in zip(texts, reasons, strict=True) if reason is None]
-    scored = zip(texts, judge.score([query] * len(texts), texts), strict=True)
-    ranked = sorted((Suggestion(text, **pair) for text, pair in scored), key=lambda one: -min(one.same, one.natural))
+    reasons = make_filter({"filter": "rules"}).check([query] * len(found), found.texts, [0] * len(found))
+    texts = [text for text, reason in zip(found.texts, reasons, strict=True) if reason is None]
+    judge = EquivalenceFilter()
+    scores = judge.score([query] * len(texts), texts)
+    judged = [judge.reason(one) for one in scores]
+    rejected.update(reason for reason in (*reasons, *judged) if reason is not None)
+    kept = [
+        Suggestion(text, **one)
+        for text, one, reason in zip(texts, scores, judged, strict=True) if reason is None
+    ]  # fmt: skip
+    ranked = sorted(kept, key=lambda one: -min(one.same, one.natural))
     # The same words in another order add little to a short list.
     distinct = {tuple(sorted(tokens(one.text))): one for one in reversed(ranked)}
     best = [one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one]

@@ -1,0 +1,33 @@
+"""``askew reformulate --query``: the best reformulations of one query, without files."""
+
+import pytest
+
+QUERY = "what is the average salary of a nurse in texas"
+
+
+def test_the_best_reformulations_are_printed_with_their_probabilities(askew):
+    table = askew(f"reformulate --query '{QUERY}' --method reduce").table
+    assert "same" in table and "natural" in table
+    assert "average salary" in table
+
+
+def test_json_has_the_texts_best_first_and_what_was_dropped(askew):
+    found = askew(f"reformulate --query '{QUERY}' --method reduce --json").json
+    scores = [min(one["same"], one["natural"]) for one in found["reformulations"]]
+    assert found["query"] == QUERY
+    assert scores == sorted(scores, reverse=True)
+    assert isinstance(found["dropped"], dict)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--query ' '", "--query: expected words, found none"),
+        ("--query 'a b' --count 0", "--count: expected 1 or more, found 0"),
+        ("--query 'a b' --method extract", "reads passages and statistics of a collection; give QUERIES and --docs"),
+        ("--query 'a b' --method reduce --method swap", "--query: expected one --method"),
+        ("", "expected QUERIES and --out"),
+    ],
+)
+def test_what_cannot_be_is_one_line(askew, arguments, message):
+    askew(f"reformulate {arguments}").refused(2, message)
