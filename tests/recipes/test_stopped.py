@@ -62,3 +62,17 @@ def test_a_build_stopped_by_sigterm_says_so_in_one_line_and_goes_on_from_there(e
     assert _left(job.pid) == []
     subprocess.run(command, check=True, capture_output=True)
     assert content(store) == whole
+
+
+def test_a_stopped_command_waits_for_no_thread_and_still_cleans_up():
+    # A native thread cannot be made to abort the process at will; one of Python's shows the same: who waits, hangs.
+    program = (
+        "import atexit, os, signal, sys, threading, time\n"
+        "import askew.cli.main as cli\n"
+        "atexit.register(print, 'cleaned up')\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "cli.run = lambda arguments: 128 + signal.SIGTERM\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (143, "cleaned up\n"), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
@@ -116,6 +117,9 @@ def _root(
     pass
 
 
+_INTERRUPTED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM came: leave as with Ctrl-C, with another exit code."""
 
@@ -133,7 +137,21 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A letter that the terminal's encoding lacks is shown by its number rather than being the end of us.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code in _INTERRUPTED:
+        _leave_at_once(code)
+    sys.exit(code)
+
+
+def _leave_at_once(code: int) -> None:
+    """End without the usual order of a shutdown, after what was registered for the end.
+
+    Native threads may still work on what the signal cut short, and a library that destroys them then aborts us.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a command can end
