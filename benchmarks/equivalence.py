@@ -1,16 +1,17 @@
 """Does a reformulation ask for the same, would a person type it? Fit the two models of equivalence, and measure them.
 
-    python benchmarks/equivalence.py --data DATA/reformulation --fit       write the weights, the measures and the card
+    python benchmarks/equivalence.py --data DATA/reformulation --fit       write the weights and the measures
     python benchmarks/equivalence.py --data DATA/reformulation             measure what is shipped
 
 ``light`` is two logistic regressions on the features of ``askew.filters.light_equivalence``, fit on the training labels
 of BoolQ, SQuAD and made-up queries. ``neural`` has the logits of the adapter minilm-equivalence beside them; the
 adapter was trained on the training labels (``tools/train_equivalence.py``), so that its regressions are fit on the
-development labels. MS MARCO's rows are for research only: they are measured on and nothing is fit or chosen on them.
+development labels. MS MARCO's rows are for research only: they are measured on and no weight or threshold is fit on
+them. (That the features stand beside the logits was decided by the rows of its training split as well.)
 The threshold is the lowest at which the kept reformulations of the rewriting model are usable (same and natural) with
 the precision PRECISION, by predictions out of fold. Measured on the test split are the area under the ROC curve by
 family of methods with intervals from samples of queries, and the calibration error (ten bins). The labels are by a
-large language model, not by people.
+large language model, not by people. ``tools/make_cards.py`` makes the card of what is measured.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ def logits(rows: list[dict[str, Any]]) -> Any:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, help="folder with equivalence.jsonl")
-    options.add_argument("--fit", action="store_true", help="fit and write the weights, the measures and the card")
+    options.add_argument("--fit", action="store_true", help="fit, and write the weights and the measures")
     given = options.parse_args()
     rows = read(given.data)
     light = pair_features([row["query"] for row in rows], [row["candidate"] for row in rows])
