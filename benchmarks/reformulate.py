@@ -146,17 +146,18 @@ class _server:  # noqa: N801 - used as a with statement's word
     """SmolLM2-135M with askew's adapter behind an OpenAI-compatible address."""
 
     def __enter__(self) -> str:
-        from askew.models.generate import QUERY_ADAPTER, SMOLLM, Sampling, load_generator
-        from askew.models.prompts import from_query
+        from askew.models.generate import SMOLLM, Sampling, load_generator
+        from askew.models.prompts import kind_ending, query_prefix
+        from askew.reformulators.rewrite import ADAPTER
 
-        writer, one_at_a_time = load_generator(SMOLLM, "causal", QUERY_ADAPTER), threading.Lock()
+        writer, one_at_a_time = load_generator(SMOLLM, "causal", ADAPTER), threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 query = asked["messages"][-1]["content"].rpartition("Query: ")[2].partition("\n")[0]
                 with one_at_a_time:
-                    made = writer.sample(from_query(query), 5, asked.get("seed") or 0, Sampling(32))
+                    made = writer.sample(query_prefix(query) + kind_ending("paraphrase"), 5, asked.get("seed") or 0, Sampling(32))
                 text = json.dumps({"queries": made})
                 choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
                 body = json.dumps({"choices": [choice], "usage": {}}).encode()

@@ -22,17 +22,19 @@ from typing import Any
 
 import torch
 
-from askew.models.generate import QUERY_ADAPTER, SMOLLM, Generator, Sampling, load_generator
+from askew.models.generate import SMOLLM, Generator, Sampling, load_generator
 from askew.models.llama import Llama
+from askew.models.prompts import KINDS, kind_ending, query_prefix
+from askew.reformulators.rewrite import ADAPTER
 
-ENDINGS = ["The same question in other words:", "Question:", "Keywords:", "Another question:", "Search query:"]
+ENDINGS = [kind_ending(kind) for kind in KINDS]
 HOW = Sampling(max_new_tokens=24, top_k=50, top_p=0.95)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=Path, required=True)
-    parser.add_argument("--adapter", default=QUERY_ADAPTER, help="an adapter that ships, a folder, or none")
+    parser.add_argument("--adapter", default=ADAPTER, help="an adapter that ships, a folder, or none")
     parser.add_argument("--device", default=None)
     parser.add_argument("--number", type=int, default=30, help="queries")
     parser.add_argument("--slow", type=int, default=10, help="queries for generate and sample")
@@ -47,7 +49,7 @@ def main() -> None:
     assert network is not None
     print(f"{writer.id}, {options.threads} threads, {network.dtype}; loaded in {time.perf_counter() - started:.1f} s")
     lines = options.queries.read_text(encoding="utf-8").splitlines()[: options.number]
-    prefixes = [f"Question: {line.split(chr(9))[1]}\n" for line in lines]
+    prefixes = [query_prefix(line.split("\t")[1]) for line in lines]
     _speed(writer, prefixes, options.slow, options.count)
     _fidelity(writer, prefixes[:6], options.count)
 
