@@ -17,22 +17,20 @@ large language model, not by people. ``tools/make_cards.py`` makes the card of w
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.stats import rankdata
 
 from askew.core.shipped import DATA
 from askew.filters.equivalence import ADAPTER, LIGHT, OUTPUTS, WEIGHTS, read_weights
 from askew.filters.light_equivalence import FEATURES, pair_features
+from askew.trainers.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
 
 LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl"
 FOLDER = DATA / "adapters" / ADAPTER
-FOLDS, PENALTY, DIGITS, PRECISION = 5, 10.0, 5, 0.85
+PENALTY, DIGITS, PRECISION = 10.0, 5, 0.85
 OPEN = ("boolq", "squad", "web")
 FAMILIES = ("other methods", "local", "trial rewriter", "rewrite", "querygym")
 
@@ -47,38 +45,6 @@ def family(method: str) -> str:
     return known.get(method.partition(":")[0], "querygym" if "querygym" in method else "other methods")
 
 
-def fit(x: Any, y: Any) -> tuple[Any, float]:
-    """Weights of the features as they are, and the bias; the penalty is on scaled features."""
-    mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
-    z = (x - mean) / scale
-
-    def loss(flat: Any) -> tuple[float, Any]:
-        logit = z @ flat[:-1] + flat[-1]
-        wrong = 1 / (1 + np.exp(-logit)) - y
-        value = (np.logaddexp(0, logit) - y * logit).sum() + PENALTY * (flat[:-1] ** 2).sum() / 2
-        return value, np.append(z.T @ wrong + PENALTY * flat[:-1], wrong.sum())
-
-    found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B").x
-    weights = found[:-1] / scale
-    return weights, float(found[-1] - weights @ mean)
-
-
-def probability(x: Any, weights: Any, bias: float) -> Any:
-    return 1 / (1 + np.exp(-(x @ weights + bias)))
-
-
-def out_of_fold(x: Any, y: Any, folds: Any) -> Any:
-    found = np.zeros(len(y))
-    for fold in range(FOLDS):
-        here = folds == fold
-        found[here] = probability(x[here], *fit(x[~here], y[~here]))
-    return found
-
-
-def fold_of(query: str) -> int:
-    return int(hashlib.sha256(query.encode()).hexdigest(), 16) % FOLDS
-
-
 def fit_model(rows: list[dict[str, Any]], x: Any, chosen: Any, names: list[str]) -> dict[str, Any]:
     """The regressions of one model on the chosen rows, and the threshold."""
     folds = np.array([fold_of(row["query"]) for row in rows])[chosen]
@@ -86,8 +52,8 @@ def fit_model(rows: list[dict[str, Any]], x: Any, chosen: Any, names: list[str])
     unseen = []
     for output in OUTPUTS:
         y = labels(rows, output)
-        unseen.append(out_of_fold(x[chosen], y[chosen], folds))
-        weights, bias = fit(x[chosen], y[chosen])
+        unseen.append(out_of_fold(x[chosen], y[chosen], folds, PENALTY))
+        weights, bias = fit_logistic(x[chosen], y[chosen], PENALTY)
         stored[output] = {"weights": weights.round(DIGITS).tolist(), "bias": round(bias, DIGITS)}
     written = np.array([family(row["method"]) in ("rewrite", "trial rewriter") for row in rows])[chosen]
     threshold = lowest(np.minimum(*unseen)[written], usable(rows)[chosen][written])
@@ -115,14 +81,6 @@ def usable(rows: list[dict[str, Any]]) -> Any:
     return (labels(rows, "same") > 0) & (labels(rows, "natural") > 0)
 
 
-def auc(scores: Any, y: Any) -> float:
-    positive = int(y.sum())
-    if positive in (0, len(y)):
-        return float("nan")
-    ranks = rankdata(scores)[y > 0].sum() - positive * (positive + 1) / 2
-    return float(ranks / (positive * (len(y) - positive)))
-
-
 def interval(scores: Any, y: Any, queries: Any, samples: int = 1000) -> dict[str, float]:
     """The area under the curve, with an interval over samples of queries."""
     rng = np.random.default_rng(1)
@@ -131,10 +89,10 @@ def interval(scores: Any, y: Any, queries: Any, samples: int = 1000) -> dict[str
     drawn = []
     for _ in range(samples):
         rows = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
-        drawn.append(auc(scores[rows], y[rows]))
+        drawn.append(roc_area(scores[rows], y[rows]))
     drawn = [one for one in drawn if not np.isnan(one)]
     low, high = np.percentile(drawn, [2.5, 97.5]) if drawn else (float("nan"),) * 2
-    return {"auc": auc(scores, y), "low": float(low), "high": float(high)}
+    return {"auc": roc_area(scores, y), "low": float(low), "high": float(high)}
 
 
 def calibration_error(scores: Any, y: Any) -> float:
@@ -147,7 +105,7 @@ def calibration_error(scores: Any, y: Any) -> float:
 def measure(rows: list[dict[str, Any]], x: Any, file: Path, split: str) -> dict[str, Any]:
     """What the shipped weights reach on a split."""
     weights, bias, thresholds = read_weights(file)
-    found = {output: probability(x, weights[:, at], bias[at]) for at, output in enumerate(OUTPUTS)}
+    found = {output: probabilities(x, weights[:, at], bias[at]) for at, output in enumerate(OUTPUTS)}
     splits, of = np.array([row["split"] for row in rows]), np.array([family(row["method"]) for row in rows])
     queries, good = np.array([row["query"] for row in rows]), usable(rows)
     kept = np.all([found[output] >= thresholds[output] for output in OUTPUTS], axis=0)

@@ -1,11 +1,12 @@
 """Train the equivalence model: does a reformulation ask for the same as the query, and could a person type it?
 
-    python tools/train_equivalence.py --rewrites REWRITES --labels LABELS --out FOLDER
+    python tools/train_equivalence.py --rewrites FILE ... --labels FILE ... --soft FILE ... --out FOLDER
 
 A cross-encoder on all-MiniLM-L6-v2 (``askew.models.pair_network``) with a low-rank adapter. Rewrites of one query are
-positives; texts with a word dropped, replaced or added, texts of similar queries and shuffled words are negatives; and
-labeled candidates are repeated. ``FOLDER`` gets the adapter and ``training.json`` with the areas under the ROC curve on
-the dev part.
+positives; texts with a word dropped, replaced or added, texts of similar queries and shuffled words are negatives;
+labeled candidates are repeated; and of ``--soft`` (``soft.jsonl`` of ``tools/train_rewrite.py``) it learns the
+probabilities of a teacher. ``FOLDER`` gets the adapter and ``training.json`` with the areas under the ROC curve on the
+dev part; where there are soft labels these are not those of unseen rows, since the teacher was fit on that part.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch.nn import functional
-from training.data import Row, choose_device, read_reformulations, rows_by_collection, say, write_training
-from training.negatives import Mix, Pair
-from training.options import make_parser, settings_of
+from training.areas import areas
+from training.data import (
+    SOFT_FIELDS,
+    Row,
+    choose_device,
+    read_reformulations,
+    read_rows,
+    rows_by_collection,
+    say,
+    write_training,
+)
+from training.negatives import Mix, Pair, soft_pairs
+from training.options import add_reformulations, make_parser, settings_of
 
 from askew.models.find import MINILM
 from askew.models.pair_network import MOST_TOKENS, PairNetwork, pair_logits
@@ -40,8 +49,8 @@ class Settings:
     dropout: float = 0.1
     hidden: int = 256
     epochs: int = 6
-    learning_rate: float = 7e-4
-    batch_size: int = 192
+    learning_rate: float = 1e-3
+    batch_size: int = 256
     warmup: float = 0.08
     weight_decay: float = 0.01
     largest_gradient: float = 1.0
@@ -52,6 +61,9 @@ class Settings:
     positives: int = 3
     shuffled: float = 0.4
     words_of_neighbors: float = 0.7
+    # The share of the queries with rewrites, and the number of soft labels, that an epoch takes
+    rewrites_per_epoch: float = 0.6
+    soft_per_epoch: int = 80_000
 
 
 def make_network(model: str, settings: Settings, device: str) -> tuple[PairNetwork, Any]:
@@ -91,47 +103,33 @@ def fit(
     return network, tokenizer, fit_epochs(network, epochs, loss, settings.batch_size, pace, say)
 
 
-def area(scores: Any, right: Any) -> float | None:
-    """The area under the ROC curve; nothing where only one class is there."""
-    positive = int(right.sum())
-    if positive in (0, len(right)):
-        return None
-    above = rankdata(scores)[right].sum() - positive * (positive + 1) / 2
-    return round(float(above / (positive * (len(right) - positive))), 4)
-
-
 def measure(network: PairNetwork, tokenizer: Any, rows: Sequence[Row]) -> dict[str, Any]:
-    """Areas of both outputs for all rows, and for texts of rewriting models and of other methods apart."""
+    """Areas of both outputs, and of the smaller one for usable."""
     logits = pair_logits(network, tokenizer, [r["query"] for r in rows], [r["candidate"] for r in rows], 64)
-    wanted = np.array([[row["need"] == "same", bool(row["natural"])] for row in rows]).reshape(-1, 2)
-    rewritten = np.array([row["method"].startswith(("rewrite", "trial")) for row in rows], bool)
-    found = {}
-    for name, of in (("all", np.ones(len(rows), bool)), ("rewriting", rewritten), ("others", ~rewritten)):
-        same, natural = (area(logits[of, i], wanted[of, i]) for i in range(2))
-        found[name] = {"rows": int(of.sum()), "same": same, "natural": natural}
-    return found
+    return areas(rows, {"same": logits[:, 0], "natural": logits[:, 1], "usable": logits.min(axis=1)})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, Settings)
-    parser.add_argument("--rewrites", type=Path, help="further queries with rewrites, as in queries.jsonl")
-    parser.add_argument("--labels", type=Path, help="further labeled candidates, as in labels.jsonl")
+    add_reformulations(parser)
+    parser.add_argument("--soft", type=Path, nargs="*", default=[], help="files of soft labels, as soft.jsonl")
     parser.add_argument("--model", default=MINILM, help="the encoder by name or folder")
     given = parser.parse_args(arguments)
     settings, device = settings_of(given, Settings), choose_device(given.device)
     data = read_reformulations(given.made, given.rewrites, given.labels)
     rows, labels = data.training_rewrites(), data.training_labels()
-    mix = Mix(rows, labels, settings, random.Random(given.seed))
+    soft = soft_pairs([row for file in given.soft for row in read_rows(file, SOFT_FIELDS)], data.held_out())
+    mix = Mix(rows, labels, settings, random.Random(given.seed), soft)
     epochs = [mix.epoch() for _ in range(settings.epochs)]
     say(f"queries with rewrites: {rows_by_collection(rows)}")
-    say(f"labeled candidates: {rows_by_collection(labels)}")
+    say(f"labeled candidates: {rows_by_collection(labels)}; soft labels: {len(soft):,}")
     network, tokenizer, losses = fit(epochs, settings, given.seed, device, given.model)
     dev = measure(network, tokenizer, [row for row in data.labels if row["split"] == "dev"])
     say(f"areas under the ROC curve, dev: {dev}")
     save_encoder_adapter(given.out, network)
     write_training(given.out, {
         "program": "tools/train_equivalence.py", "base": given.model, "settings": asdict(settings), "seed": given.seed,
-        "rewrites": rows_by_collection(rows), "labels": rows_by_collection(labels),
+        "rewrites": rows_by_collection(rows), "labels": rows_by_collection(labels), "soft labels": len(soft),
         "needs": dict(Counter(row["need"] for row in labels)), "losses": [round(one, 4) for one in losses], "dev": dev,
     }, device)  # fmt: skip
 

@@ -1,47 +1,61 @@
 """Train the adapter of SmolLM2-135M-Instruct that rewrites queries.
 
-    python tools/train_rewrite.py --rewrites FILE --labels FILE --queries FILE ... --equivalence ADAPTER --out FOLDER
+    python tools/train_rewrite.py --rewrites FILE ... --labels FILE ... --fresh-labels FILE --queries FILE ...
+        --equivalence ADAPTER --out FOLDER
 
 1. Supervised: each query with its five rewrites gives texts in all directions, with the wanted kind in the prompt.
-2. The model writes texts for queries without rewrites (``plain.txt``, web queries to train on, and ``--queries``: files
-   of lines "id TAB text"). The equivalence model (``tools/train_equivalence.py``) and some rules reward them.
+2. The model writes texts for many queries (``query_pool``; ``--queries`` are files of lines "id TAB text"). A teacher
+   (``training.teacher``: an earlier equivalence model, the model of step 1 and the words) and some rules reward them.
 3. Preferences: pairs of texts with a high and a low reward; direct preference optimization.
 
-The adapters go to ``FOLDER/supervised`` and ``FOLDER``, each with ``training.json``. ``--start`` takes the adapter of
-an earlier supervised training. Without ``--equivalence`` the program ends after step 1. A GPU takes some minutes.
+With ``--rounds`` steps 2 and 3 are repeated: the model of the last round writes texts for other queries, and learns on.
+The adapters go to ``FOLDER/supervised``, ``FOLDER/round-1`` and so on, and the last one to ``FOLDER``, each with
+``training.json``. ``FOLDER/soft.jsonl`` has what the teacher says of every text, for ``tools/train_equivalence.py``.
+``--start`` takes the adapter of an earlier supervised training. Without ``--equivalence`` the program ends after step
+1. A GPU takes some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from training.data import (
+    LABEL_FIELDS,
     Reformulations,
     Row,
     choose_device,
+    plain,
     read_lines,
     read_reformulations,
+    read_rows,
     rows_by_collection,
     say,
     write_training,
 )
-from training.options import make_parser, settings_of
-from training.preferences import Preference, Sample, limit, make_pairs
+from training.options import add_reformulations, make_parser, settings_of
+from training.preferences import Sample, limit, make_pairs
 from training.rewriting import Base, train_preferences, train_supervised
 from training.sampling import sample_texts
+from training.teacher import Candidate, Evidence, Teacher, teacher_rows
 
 from askew.core.local import without_local_paths
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM, load_generator
+from askew.models.pair_network import OUTPUTS
 from askew.trainers.low_rank import read_peft_tensors, save_peft_adapter
 
 HUB_ID = f"HuggingFaceTB/{SMOLLM}"
+SOFT = "soft.jsonl"
+# How many words a query of a file has to have, and the kinds of the rewrites that texts are written for too.
+LENGTHS = range(3, 21)
+POOL_KINDS = ("keywords", "explicit", "vocabulary")
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,10 @@ class Settings:
     more_directions: int = 5
     lower_case: float = 0.3
     # Sampled texts
-    queries_per_file: int = 3000
+    queries_per_file: int = 2600
+    written_queries: int = 450
+    web_rewrites: float = 0.5
+    other_rewrites: float = 0.2
     samples_per_kind: int = 6
     temperature: float = 1.0
     top_p: float = 0.95
@@ -70,8 +87,10 @@ class Settings:
     most_new_tokens: int = 28
     queries_at_once: int = 400
     # Pairs
-    least_reward: float = 0.7
-    least_margin: float = 0.35
+    rounds: int = 1
+    least_reward: float = 0.65
+    least_margin: float = 0.3
+    later_margin: float = 0.2
     chosen_per_kind: int = 2
     most_pairs: int = 24_000
     # Preferences
@@ -83,57 +102,86 @@ class Settings:
     chosen_weight: float = 0.2
 
 
-def query_pool(data: Reformulations, plain: Sequence[str], files: Sequence[Path], most: int, seed: int) -> list[str]:
-    """The queries to write texts for: web queries, plain ones, and some of each file that have no rewrites."""
-    chance, lines = random.Random(seed), list(plain)
-    known = {row["query"] for row in [*data.rewrites, *data.labels]}
+def query_pool(
+    data: Reformulations, made: Path, files: Sequence[Path], fresh: Sequence[Row], settings: Settings, seed: int
+) -> list[str]:
+    """The queries to write texts for, none of them held out, in random order.
+
+    They are the web queries to train on, plain ones, some of those written with their groups, some of each file that
+    have neither rewrites nor labels, and some of the rewrites themselves.
+    """
+    chance, lines = random.Random(seed), read_lines(made / "plain.txt")
+    groups = read_rows(made / "groups.jsonl", ("query", "source"))
+    written = [row["query"] for row in groups if row["source"] == "written"]
+    lines += chance.sample(written, min(settings.written_queries, len(written)))
+    known = {plain(row["query"]) for row in [*data.rewrites, *data.labels, *fresh]}
     for file in files:
         texts = [line.partition("\t")[2].strip() for line in read_lines(file)]
-        fresh = [text for text in texts if text and text not in known]
-        lines += chance.sample(fresh, min(most, len(fresh)))
+        new = [text for text in texts if len(text.split()) in LENGTHS and plain(text) not in known]
+        lines += chance.sample(new, min(settings.queries_per_file, len(new)))
+    for row in data.training_rewrites():
+        share = settings.web_rewrites if row["collection"] == "web" else settings.other_rewrites
+        texts = [one["text"] for one in row["rewrites"] if one["kind"] in POOL_KINDS]
+        if texts and chance.random() < share:
+            lines.append(chance.choice(texts))
     found = data.training_queries(lines)
     chance.shuffle(found)
     return found
 
 
-def reward(samples: Sequence[Sample], queries: Sequence[str], adapter: str, encoder: str, device: str) -> list[float]:
-    """The reward of each sample: see ``training.preferences``."""
-    from scipy.special import expit
-
-    from askew.models.adapted import find_encoder_adapter
-    from askew.models.pair_network import load_pair_network, pair_logits
-
-    network, tokenizer = load_pair_network(encoder, find_encoder_adapter(adapter, "an equivalence adapter"), device)
-    pairs = list(dict.fromkeys((queries[one.query], one.text) for one in samples))
-    logits = pair_logits(network, tokenizer, [a for a, _ in pairs], [b for _, b in pairs], 1024)
-    scores = dict(zip(pairs, expit(logits).min(axis=1).tolist(), strict=True))
-    return [min(scores[queries[one.query], one.text], limit(queries[one.query], one.kind, one.text)) for one in samples]
-
-
-def find_pairs(
-    base: Base, tensors: Mapping[str, Any], queries: Sequence[str], settings: Settings, given: argparse.Namespace
-) -> list[Preference]:
-    """Pairs of texts that the model of the first training writes."""
-    samples = sample_texts(base.merged(tensors, settings), base.tokenizer, queries, settings, given.seed + 1)
+def judged_texts(
+    base: Base, tensors: Mapping[str, Any], queries: Sequence[str], teacher: Teacher, settings: Settings, seed: int
+) -> tuple[list[Sample], dict[Candidate, dict[str, float]]]:
+    """Texts that the model writes, and what the teacher says of each distinct one."""
+    samples = sample_texts(base.merged(tensors, settings), base.tokenizer, queries, settings, seed)
     say(f"{len(samples):,} texts for {len(queries):,} queries")
-    rewards = reward(samples, queries, given.equivalence, given.encoder, base.device)
-    good = sum(one >= settings.least_reward for one in rewards) / len(rewards)
-    pairs = make_pairs(samples, rewards, queries, settings, random.Random(given.seed))
-    say(f"mean reward {sum(rewards) / len(rewards):.3f}, {good:.3f} of {settings.least_reward} or more; pairs by kind:"
-        f" {dict(Counter(one.kind for one in pairs))}")  # fmt: skip
-    return pairs
+    return samples, teacher.judge(samples, queries)
+
+
+def reward(one: Candidate, judged: Mapping[Candidate, Mapping[str, float]]) -> float:
+    """The probability that the text is usable, and at most its limit."""
+    return min(judged[one]["usable"], limit(one.query, one.kind, one.text))
+
+
+def write_soft(file: Path, judged: Mapping[Candidate, Mapping[str, float]], how: str) -> None:
+    """A line for each text: the query, the text, and the probabilities same and natural."""
+    with file.open(how, encoding="utf-8") as opened:
+        for one, found in judged.items():
+            row = {"query": one.query, "text": one.text, **{name: round(found[name], 3) for name in OUTPUTS}}
+            opened.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def one_round(
+    base: Base, tensors: Mapping[str, Any], queries: Sequence[str], teacher: Teacher, dev: Sequence[Row],
+    settings: Settings, number: int, given: argparse.Namespace,
+) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+    """The model writes texts and learns from pairs of them; the tensors after it, and what was counted and measured."""
+    samples, judged = judged_texts(base, tensors, queries, teacher, settings, given.seed + 1 + 2 * number)
+    write_soft(given.out / SOFT, judged, "a" if number else "w")
+    rewards = [reward(Candidate(queries[one.query], one.text, one.kind), judged) for one in samples]
+    margin = settings.later_margin if number else settings.least_margin
+    pairs = make_pairs(
+        samples, rewards, queries, replace(settings, least_margin=margin), random.Random(given.seed + number)
+    )
+    told = {
+        "sampled queries": len(queries), "texts": len(samples), "mean reward": round(sum(rewards) / len(rewards), 4),
+        "pairs": dict(Counter(one.kind for one in pairs)),
+    }  # fmt: skip
+    say(f"round {number + 1} of {settings.rounds}: {told}")
+    preferred, losses = train_preferences(base, tensors, pairs, dev, settings, given.seed, say)
+    return preferred, {**told, "losses": losses}
 
 
 def supervised(
-    base: Base, data: Reformulations, dev: Sequence[Row], settings: Settings, given: argparse.Namespace
-) -> dict[str, Any]:
+    base: Base, data: Reformulations, dev: Sequence[Row], told: Mapping[str, Any], settings: Settings,
+    given: argparse.Namespace,
+) -> dict[str, Any]:  # fmt: skip
     """Train on rewrites, and write the adapter."""
     rows = data.training_rewrites()
     say(f"queries with rewrites: {rows_by_collection(rows)}")
     tensors, measured = train_supervised(base, rows, dev, settings, given.seed, say)
-    write(given.out / "supervised" if given.equivalence else given.out, tensors, settings, {
-        **facts(settings, given), "data": rows_by_collection(rows), "losses": measured,
-    }, base.device)  # fmt: skip
+    folder = given.out / "supervised" if given.equivalence else given.out
+    write(folder, tensors, settings, {**told, "losses": measured}, base.device)
     return tensors
 
 
@@ -150,34 +198,48 @@ def write(folder: Path, tensors: Mapping[str, Any], settings: Settings, told: Ma
     say(f"written: {folder}")
 
 
+def prefer(
+    base: Base, tensors: dict[str, Any], teacher: Teacher, queries: Sequence[str], dev: Sequence[Row],
+    told: dict[str, Any], settings: Settings, given: argparse.Namespace,
+) -> None:  # fmt: skip
+    """The rounds of preference training; the adapter of each is written, that of the last one to the folder itself."""
+    given.out.mkdir(parents=True, exist_ok=True)
+    rounds: list[dict[str, Any]] = []
+    for number in range(settings.rounds):
+        part = queries[number :: settings.rounds]
+        tensors, measured = one_round(base, tensors, part, teacher, dev, settings, number, given)
+        rounds.append(measured)
+        folder = given.out if len(rounds) == settings.rounds else given.out / f"round-{number + 1}"
+        write(folder, tensors, settings, {**told, "teacher": teacher.areas, "rounds": rounds}, base.device)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, Settings)
-    parser.add_argument("--rewrites", type=Path, help="further queries with rewrites, as in queries.jsonl")
+    add_reformulations(parser)
     parser.add_argument(
-        "--labels", type=Path, help="further labeled candidates; their dev and test queries are held out"
+        "--fresh-labels", type=Path, nargs="*", default=[], help="labels that the equivalence model has not seen"
     )
     parser.add_argument("--queries", type=Path, nargs="*", default=[], help="files of lines: id TAB text")
-    parser.add_argument("--equivalence", help="the adapter of the equivalence model, by name or folder")
+    parser.add_argument("--equivalence", help="the adapter of an equivalence model, by name or folder")
     parser.add_argument("--start", type=Path, help="the folder of a supervised adapter; it is not trained again")
     parser.add_argument("--model", default=SMOLLM, help="the base model by name or folder")
     parser.add_argument("--encoder", default=MINILM, help="the base model of the equivalence model")
     given = parser.parse_args(arguments)
     settings = settings_of(given, Settings)
+    if settings.rounds < 1:
+        raise SystemExit(f"--rounds: expected 1 or more, found {settings.rounds}")
     data = read_reformulations(given.made, given.rewrites, given.labels)
+    fresh = [row for file in given.fresh_labels for row in read_rows(file, LABEL_FIELDS)]
+    queries = query_pool(data, given.made, given.queries, fresh, settings, given.seed) if given.equivalence else []
     dev = [row for row in data.rewrites if row["split"] == "dev"]
     loaded = load_generator(given.model, "causal")
     base = Base(loaded.model, loaded.tokenizer, choose_device(given.device))
-    tensors = read_peft_tensors(given.start) if given.start else supervised(base, data, dev, settings, given)
-    if not given.equivalence:
-        return
-    plain = read_lines(given.made / "plain.txt")
-    queries = query_pool(data, plain, given.queries, settings.queries_per_file, given.seed)
-    pairs = find_pairs(base, tensors, queries, settings, given)
-    preferred, measured = train_preferences(base, tensors, pairs, dev, settings, given.seed, say)
-    write(given.out, preferred, settings, {
-        **facts(settings, given), "data": rows_by_collection(data.training_rewrites()),
-        "sampled queries": len(queries), "pairs": len(pairs), "losses": measured,
-    }, base.device)  # fmt: skip
+    told = {**facts(settings, given), "data": rows_by_collection(data.training_rewrites())}
+    tensors = read_peft_tensors(given.start) if given.start else supervised(base, data, dev, told, settings, given)
+    if given.equivalence:
+        evidence = Evidence(base, tensors, settings, given.equivalence, given.encoder)
+        teacher = Teacher(evidence, teacher_rows(data, fresh), say)
+        prefer(base, tensors, teacher, queries, dev, told, settings, given)
 
 
 if __name__ == "__main__":

@@ -80,5 +80,8 @@ def made(tmp_path, rows):
     for name, lines in (("queries", [*rows, dev]), ("labels", labels)):
         text = "".join(json.dumps({**one, "collection": "web"}) + "\n" for one in lines)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    groups = [("who is the queen", "written"), ("car of the king", "read:boolq")]
+    lines = [json.dumps({"query": query, "label": "n", "source": source}) + "\n" for query, source in groups]
+    (folder / "groups.jsonl").write_text("".join(lines), encoding="utf-8")
     (folder / "plain.txt").write_text("ancient queen\nbig boat\nruler of auto\n", encoding="utf-8")
     return folder

@@ -2,10 +2,11 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from toy_training import KINDS, TEXTS
+from toy_training import KINDS, TEXTS, label_row
 
 pytest.importorskip("torch", reason="the extra 'neural' is not installed")
 pytest.importorskip("peft", reason="the extra 'lm' is not installed")
@@ -13,8 +14,9 @@ pytest.importorskip("peft", reason="the extra 'lm' is not installed")
 import torch
 import train_rewrite
 from training import rewriting
-from training.preferences import Preference
+from training.preferences import Preference, make_pairs
 from training.sampling import sample_texts
+from training.teacher import Candidate
 
 from askew.models.decode import Sampling
 from askew.models.generate import load_generator
@@ -83,7 +85,7 @@ def test_preferences_make_chosen_texts_more_probable_than_rejected_ones(base, ro
         rejected = [(one.query, one.kind, one.rejected) for one in pairs]
         encoded = rewriting.encode(base.tokenizer, chosen + rejected)
         with torch.no_grad():
-            likely, _ = rewriting.log_probabilities(model, *rewriting.pack(encoded, 24, 1))
+            likely, *_ = rewriting.log_probabilities(model, *rewriting.pack(encoded, 24, 1))
         return likely[:2] - likely[2:]
 
     assert (margins(preferred) > margins(tensors) + 0.5).all()
@@ -121,7 +123,7 @@ def test_samples_are_of_every_kind_and_their_probabilities_are_those_of_the_mode
     one = next(one for one in found if len(one.text.split()) < 4 and one.text and "<unk>" not in one.text)
     encoded = rewriting.encode(base.tokenizer, [(queries[one.query], one.kind, one.text)])
     with torch.no_grad():
-        likely, _ = rewriting.log_probabilities(base.model, *rewriting.pack(encoded, 24, 1))
+        likely, *_ = rewriting.log_probabilities(base.model, *rewriting.pack(encoded, 24, 1))
     assert one.log_probability == pytest.approx(likely.item(), abs=2e-3)
 
 
@@ -132,27 +134,107 @@ def test_fewer_rows_than_a_batch_are_refused_in_one_line(base, rows):
         )  # fmt: skip
 
 
-def test_the_program_writes_both_adapters_and_what_they_were_trained_on(causal, encoder, made, tmp_path, capsys):
+@pytest.fixture
+def options(causal, encoder, made, tmp_path):
+    """A run of all steps on tiny models, with labels for the teacher."""
     import train_equivalence
 
     from askew.trainers.low_rank import save_encoder_adapter
 
     network, _ = train_equivalence.make_network(encoder, train_equivalence.Settings(rank=2, hidden=4), "cpu")
     save_encoder_adapter(tmp_path / "equivalence", network)
-    out = tmp_path / "out"
-    options = [
-        "--made", made, "--out", out, "--device", "cpu", "--model", causal, "--equivalence", tmp_path / "equivalence",
-        "--encoder", encoder, "--batch-size", 8, "--epochs", 1, "--samples-per-kind", 4, "--most-new-tokens", 5,
-        "--least-reward", 0.0, "--least-margin", -1.0, "--preference-batch-size", 4,
+    kinds = (("car red", "same", 1, "rewrite"), ("ship", "partly", 1, "trial"), ("a that", "same", 0, "rewrite"))
+    fresh = [label_row(f"red car {i}", text, need, natural, method=f"{method}:keywords")
+             for i in range(10) for text, need, natural, method in kinds]  # fmt: skip
+    (tmp_path / "fresh.jsonl").write_text("\n".join(map(json.dumps, fresh)), encoding="utf-8")
+    return [
+        "--made", made, "--out", tmp_path / "out", "--device", "cpu", "--model", causal, "--fresh-labels",
+        tmp_path / "fresh.jsonl", "--equivalence", tmp_path / "equivalence", "--encoder", encoder, "--batch-size", 8,
+        "--epochs", 1, "--samples-per-kind", 4, "--most-new-tokens", 5, "--least-reward", 0.0, "--least-margin", -1.0,
+        "--later-margin", -1.0, "--preference-batch-size", 4,
     ]  # fmt: skip
-    train_rewrite.main([str(one) for one in options])
+
+
+def run(options, *more):
+    train_rewrite.main([str(one) for one in (*options, *more)])
+
+
+def read_training(folder):
+    return json.loads((folder / "training.json").read_text(encoding="utf-8"))
+
+
+def test_the_program_writes_both_adapters_and_what_they_were_trained_on(causal, options, tmp_path, capsys):
+    run(options)
+    out = tmp_path / "out"
     for folder in (out, out / "supervised"):
         assert (folder / "adapter_model.safetensors").is_file() and (folder / "adapter_config.json").is_file()
-        told = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        told = read_training(folder)
         assert told["base"] == Path(causal).name  # no path of this machine
         assert told["data"] == {"web": {"rows": 3, "license": "CC-BY-SA-4.0"}}
         assert (told["settings"]["batch_size"], told["settings"]["beta"], told["seed"]) == (8, 0.1, 0)
-        assert set(told["losses"][0]["dev"]) == {"web"} and told["hardware"].startswith("CPU")
-    assert told.keys() < json.loads((out / "training.json").read_text(encoding="utf-8")).keys()
+        assert told["hardware"].startswith("CPU")
+    assert set(told["losses"][0]["dev"]) == {"web"}
+    told = read_training(out)
+    (only,) = told["rounds"]
+    assert set(only["losses"][0]["dev"]) == {"web"} and sum(only["pairs"].values()) >= 4
+    assert only["texts"] == only["sampled queries"] * 5 * 4
+    assert told["teacher"]["all"]["rows"] == 32 and told["teacher"]["rewrite"]["rows"] == 22  # 30 fresh ones, 2 of dev
     assert load_generator(causal, "causal", adapter=str(out)).sample("Query", 1, 0, Sampling(4)) is not None
-    assert "supervised, epoch 1 of 1" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "supervised, epoch 1 of 1" in said and "teacher, areas under the ROC curve" in said
+
+
+def test_every_distinct_text_is_written_with_what_the_teacher_says_of_it(options, tmp_path):
+    run(options)
+    rows = [json.loads(line) for line in (tmp_path / "out" / "soft.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {tuple(row) for row in rows} == {("query", "text", "same", "natural")}
+    assert all(0 <= row[name] <= 1 for row in rows for name in ("same", "natural"))
+    (only,) = read_training(tmp_path / "out")["rounds"]
+    assert len({row["query"] for row in rows}) == only["sampled queries"] and len(rows) <= only["texts"]
+    assert "big boat" not in {row["query"] for row in rows}  # of dev
+
+
+def test_in_a_further_round_the_last_model_writes_texts_for_other_queries_and_learns_on(options, tmp_path, monkeypatch):
+    sampled, started = [], []
+    sample, prefer = train_rewrite.sample_texts, train_rewrite.train_preferences
+
+    def note_queries(model, tokenizer, queries, *rest):
+        sampled.append((list(queries), {name: one.clone() for name, one in model.state_dict().items()}))
+        return sample(model, tokenizer, queries, *rest)
+
+    def note_start(base, start, *rest):
+        started.append((start, prefer(base, start, *rest)[0]))
+        return started[-1][1], []
+
+    monkeypatch.setattr(train_rewrite, "sample_texts", note_queries)
+    monkeypatch.setattr(train_rewrite, "train_preferences", note_start)
+    run(options, "--rounds", 2)
+    (first, before), (second, after) = sampled
+    assert not set(first) & set(second) and abs(len(first) - len(second)) <= 1
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert started[1][0] is started[0][1]
+    out = tmp_path / "out"
+    assert [len(read_training(folder)["rounds"]) for folder in (out / "round-1", out)] == [1, 2]
+    soft = (out / "soft.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["query"] for line in soft} == {*first, *second}
+
+
+def test_a_later_round_takes_pairs_with_a_smaller_margin(options, monkeypatch):
+    margins = []
+
+    def note(samples, rewards, queries, settings, chance):
+        margins.append(settings.least_margin)
+        return make_pairs(samples, rewards, queries, replace(settings, least_margin=-1.0), chance)
+
+    monkeypatch.setattr(train_rewrite, "make_pairs", note)
+    run(options, "--rounds", 2, "--least-margin", 0.3, "--later-margin", 0.2)
+    assert margins == [0.3, 0.2]
+    with pytest.raises(SystemExit, match="--rounds: expected 1 or more, found 0"):
+        run(options, "--rounds", 0)
+
+
+def test_a_reward_is_the_probability_of_usable_or_the_limit_of_a_rule():
+    good, copy = Candidate("old ship", "ancient boat", "neutral"), Candidate("old ship", "ship old", "neutral")
+    said = {"same": 0.9, "natural": 0.9, "usable": 0.7}
+    judged = {good: said, copy: said}
+    assert [train_rewrite.reward(one, judged) for one in (good, copy)] == [0.7, 0.15]

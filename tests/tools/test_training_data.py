@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from toy_training import TOOLS, label_row, rewrites_row
+from toy_training import KINDS, TOOLS, label_row, rewrites_row
+from toy_training import TEXTS as TOY
 
 pytest.importorskip("torch", reason="the extra 'neural' is not installed")
 
@@ -48,7 +49,7 @@ def test_rows_are_counted_with_the_license_of_their_collection():
 def test_given_files_come_before_our_own(tmp_path, made):
     file = tmp_path / "more.jsonl"
     file.write_text(json.dumps(rewrites_row("zzz", TEXTS)) + "\n", encoding="utf-8")
-    found = data.read_reformulations(made, file, None)
+    found = data.read_reformulations(made, [file], [])
     assert [row["query"] for row in found.rewrites][:2] == ["zzz", "red car"]
     assert len(found.labels) == 20
 
@@ -67,20 +68,60 @@ def test_a_file_that_cannot_be_used_is_answered_in_one_line(tmp_path, made, text
     else:
         (made / "queries.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit, match=said) as caught:
-        data.read_reformulations(made, None, None)
+        data.read_reformulations(made, [], [])
     assert "\n" not in str(caught.value)
+
+
+def pool_of(made, files=(), fresh=(), seed=0, **settings):
+    none = {"queries_per_file": 2, "written_queries": 0, "web_rewrites": 0.0, "other_rewrites": 0.0}
+    rows = data.read_reformulations(made, [], [])
+    return train_rewrite.query_pool(rows, made, files, fresh, train_rewrite.Settings(**{**none, **settings}), seed)
 
 
 def test_queries_to_write_texts_for_have_no_rewrites_of_their_own_and_are_not_held_out(tmp_path, made):
     file = tmp_path / "queries.tsv"
-    lines = ["1\tred car", "2\tbig boat", "3\tnew one", "4\tnew two", "5\tnew three"]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    rows = data.read_reformulations(made, None, None)
-    found = train_rewrite.query_pool(rows, ["ancient queen", "big boat"], [file], 2, 0)
-    web = {"red car", "old ship", "tall queen"}
-    assert web | {"ancient queen"} < set(found)
-    assert len(found) == 4 + 2 and set(found) - web - {"ancient queen"} < {"new one", "new two", "new three"}
-    assert found == train_rewrite.query_pool(rows, ["ancient queen", "big boat"], [file], 2, 0)
+    texts = ["red car", "is it a big boat", "one new text?", "two new texts", "three new texts", "short one",
+             "labeled since then?", "long " * 21]  # fmt: skip
+    file.write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(texts)), encoding="utf-8")
+    labels = (made / "labels.jsonl").read_text(encoding="utf-8")
+    held_out = json.dumps(label_row("is it a big boat", "boat", "same", split="test"))
+    (made / "labels.jsonl").write_text(f"{labels}{held_out}\n", encoding="utf-8")
+    fresh = [label_row("Labeled since then", "x", "same")]
+    own = {"red car", "old ship", "tall queen", "ancient queen", "ruler of auto"}
+    found = pool_of(made, [file], fresh)
+    assert own < set(found) and len(found) == len(own) + 2
+    assert set(found) - own < {"one new text?", "two new texts", "three new texts"}
+    assert found == pool_of(made, [file], fresh) != pool_of(made, [file], fresh, seed=1)
+    assert set(pool_of(made, [file], fresh, queries_per_file=9)) - own == set(texts[2:5])
+
+
+def test_texts_are_written_for_some_rewrites_and_for_queries_written_with_their_group(made):
+    own = set(pool_of(made))
+    assert set(pool_of(made, written_queries=450)) - own == {"who is the queen"}
+    texts = {text for row in TOY.values() for text in row[1:4]}
+    found = set(pool_of(made, web_rewrites=1.0)) - own
+    assert len(found) == 3 and found < texts  # vocabulary, keywords or explicit: one of each query
+    assert set(pool_of(made, other_rewrites=1.0)) == own
+
+
+def test_our_own_queries_may_be_of_all_open_collections_and_of_no_other(made):
+    names = ("boolq", "squad", "web", "msmarco")
+    rows = [rewrites_row(f"query of {name}", TEXTS, name) for name in names]
+    (made / "queries.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = data.read_reformulations(made, [], [])
+    assert data.rows_by_collection(found.training_rewrites()).keys() == set(data.OPEN) == set(names[:3])
+    pool = pool_of(made, web_rewrites=1.0, other_rewrites=1.0)
+    assert "query of web" in pool and not {"query of boolq", "query of squad", "query of msmarco"} & set(pool)
+    assert sum(text in TEXTS for text in pool) >= 1
+
+
+def test_each_of_our_own_queries_is_of_an_open_collection_and_has_a_rewrite_of_each_kind():
+    found = data.read_reformulations(data.MADE, [], [])
+    assert {row["collection"] for row in found.rewrites} <= set(data.OPEN)
+    assert {tuple(sorted(one["kind"] for one in row["rewrites"])) for row in found.rewrites} == {tuple(sorted(KINDS))}
+    assert len({(row["collection"], row["id"]) for row in found.rewrites}) == len(found.rewrites)
+    trained = [row for row in found.rewrites if row["split"] == "train"]
+    assert found.training_rewrites() == trained  # none is held out elsewhere
 
 
 @pytest.mark.parametrize(
@@ -109,11 +150,11 @@ def samples_of(*texts, kind="paraphrase", query=0):
 def test_pairs_keep_the_least_reward_and_the_least_margin():
     settings = train_rewrite.Settings()
     samples = samples_of(("good", -1.0), ("fair", -1.0), ("near", -1.0), ("poor", -1.0))
-    rewards = [0.9, 0.8, 0.6, 0.5]
+    rewards = [0.9, 0.8, 0.65, 0.55]
     found = make_pairs(samples, rewards, ["q"], settings, random.Random(0))
-    # 0.8 - 0.5 is too little; of 0.9 only 0.5 is far enough.
+    # 0.8 - 0.55 is too little; of 0.9 only 0.55 is far enough.
     assert [(one.chosen, one.rejected) for one in found] == [("good", "poor")]
-    assert make_pairs(samples, [0.69, 0.3, 0.2, 0.1], ["q"], settings, random.Random(0)) == []
+    assert make_pairs(samples, [0.64, 0.3, 0.2, 0.1], ["q"], settings, random.Random(0)) == []
     assert make_pairs(samples, [0.9, 0.9, 0.9, 0.9], ["q"], settings, random.Random(0)) == []
 
 
@@ -145,7 +186,8 @@ def test_the_programs_need_no_libraries_but_those_of_a_gpu_machine():
     absent = ("polars", "pyarrow", "numba", "peft", "gguf", "typer", "rich", "sentence_transformers", "ir_measures")
     program = (
         f"import sys; sys.path.insert(0, {str(TOOLS)!r}); sys.modules.update(dict.fromkeys({absent!r}))\n"
-        "import train_equivalence, train_query_groups, train_rewrite\n"
+        "import train_equivalence, train_query_groups, train_rewrite, training.teacher\n"
+        "training.teacher.pair_features(['red car'], ['crimson auto'])\n"
         "print(len(train_query_groups.log_counts(['her brother'])))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -1,8 +1,9 @@
 """Rows to train on: rewrites, labeled candidates and queries, and what may not be trained on.
 
-``--made`` is the folder ``benchmarks/reformulation``: ``queries.jsonl`` (queries with five rewrites each),
-``labels.jsonl`` (labeled candidates), ``plain.txt`` (queries without rewrites) and ``groups.jsonl`` (queries with the
-group they ask about). ``--rewrites`` and ``--labels`` are further files of the same fields; they come first.
+``--made`` is the folder ``benchmarks/reformulation``: ``queries.jsonl`` (queries of the open collections with five
+rewrites each), ``labels.jsonl`` (labeled candidates), ``plain.txt`` (queries without rewrites) and ``groups.jsonl``
+(queries with the group they ask about). ``--rewrites`` and ``--labels`` are further files of the same fields; they come
+first.
 Rows of MS MARCO are for research only: none of them is trained on, nor is any query of the parts dev and test.
 """
 
@@ -21,7 +22,8 @@ MADE = Path(__file__).resolve().parents[2] / "benchmarks" / "reformulation"
 LICENSES = {"boolq": "CC-BY-SA-3.0", "squad": "CC-BY-SA-4.0", "web": "CC-BY-SA-4.0"}
 OPEN = tuple(LICENSES)
 _REWRITE_FIELDS = ("collection", "query", "rewrites", "split")
-_LABEL_FIELDS = ("collection", "query", "candidate", "method", "need", "natural", "split")
+SOFT_FIELDS = ("query", "text", "same", "natural")
+LABEL_FIELDS = ("collection", "query", "candidate", "method", "need", "natural", "split")
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,9 @@ class Reformulations:
     rewrites: list[Row]
     labels: list[Row]
 
-    def held_out(self) -> set[str]:
-        """The queries of dev and test, whatever the collection, without regard to capitals."""
-        return {plain(row["query"]) for row in [*self.rewrites, *self.labels] if row["split"] != "train"}
+    def held_out(self, used: Sequence[str] = ("train",)) -> set[str]:
+        """The queries of all parts but those used, whatever the collection, without regard to capitals."""
+        return {plain(row["query"]) for row in [*self.rewrites, *self.labels] if row["split"] not in used}
 
     def training_rewrites(self) -> list[Row]:
         """The queries with rewrites to train on."""
@@ -58,17 +60,15 @@ class Reformulations:
 
 
 def plain(query: str) -> str:
-    """A query in lower case with single blanks: two that are alike in this are the same query."""
-    return " ".join(query.lower().split())
+    """A query in lower case, with single blanks, without final marks: two that are alike in this are the same query."""
+    return " ".join(query.lower().split()).rstrip("?. ")
 
 
-def read_reformulations(made: Path, rewrites: Path | None, labels: Path | None) -> Reformulations:
+def read_reformulations(made: Path, rewrites: Sequence[Path], labels: Sequence[Path]) -> Reformulations:
     """The rows of the given files, then those of the folder ``made``."""
-    first = read_rows(rewrites, _REWRITE_FIELDS) if rewrites else []
-    labeled = read_rows(labels, _LABEL_FIELDS) if labels else []
     return Reformulations(
-        first + read_rows(made / "queries.jsonl", _REWRITE_FIELDS),
-        labeled + read_rows(made / "labels.jsonl", _LABEL_FIELDS),
+        [row for file in (*rewrites, made / "queries.jsonl") for row in read_rows(file, _REWRITE_FIELDS)],
+        [row for file in (*labels, made / "labels.jsonl") for row in read_rows(file, LABEL_FIELDS)],
     )
 
 

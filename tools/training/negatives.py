@@ -1,6 +1,6 @@
 """Pairs of texts for the equivalence model: rewrites of one query, and texts that were made to differ.
 
-A pair has two wanted values, *same* and *natural*; ``UNKNOWN`` where nothing is known of one.
+A pair has two wanted values, *same* and *natural*: 0, 1, a probability (of a soft label), or ``UNKNOWN``.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from training.data import Row, lower_some
+from training.data import Row, lower_some, plain
 
 UNKNOWN = -1.0
 _STOP_LINES = """a an the of in on at to for from by with and or is are was were be do does did can could will would
@@ -45,6 +45,17 @@ class MixSettings(Protocol):
     positives: int
     shuffled: float
     words_of_neighbors: float
+    rewrites_per_epoch: float
+    soft_per_epoch: int
+
+
+def soft_pairs(rows: Sequence[Row], held_out: Container[str]) -> list[Pair]:
+    """Pairs with the probabilities of a teacher (``soft.jsonl`` of ``tools/train_rewrite.py``)."""
+    for row in rows:
+        if not all(isinstance(row[name], int | float) and 0 <= row[name] <= 1 for name in ("same", "natural")):
+            raise SystemExit(f"soft labels: expected same and natural from 0 to 1, found {row}; correct it")
+    kept = [row for row in rows if plain(row["query"]) not in held_out]
+    return [Pair(row["query"], row["text"], float(row["same"]), float(row["natural"])) for row in kept]
 
 
 def is_content(word: str) -> bool:
@@ -96,24 +107,28 @@ def _words(text: str) -> list[str]:
 
 
 class Mix:
-    """The pairs of an epoch, drawn anew for each: rewrites as positives, made negatives, and labeled candidates."""
+    """The pairs of an epoch, drawn anew for each: rewrites as positives, made negatives, labels, and soft labels."""
 
     def __init__(
-        self, rows: Sequence[Row], labels: Sequence[Row], settings: MixSettings, chance: random.Random
-    ) -> None:
-        self._rows, self._labels, self._settings, self._chance = rows, labels, settings, chance
+        self, rows: Sequence[Row], labels: Sequence[Row], settings: MixSettings, chance: random.Random,
+        soft: Sequence[Pair] = (),
+    ) -> None:  # fmt: skip
+        self._rows, self._labels, self._settings, self._chance, self._soft = rows, labels, settings, chance, soft
         self._near = self._neighbors()
         self._all_words = [word for row in rows for word in _words(row["query"]) if is_content(word)]
 
     def epoch(self) -> list[Pair]:
         """The pairs of one epoch in random order."""
-        pairs = [pair for at in range(len(self._rows)) for pair in self._pairs_of(at)]
+        settings, chance = self._settings, self._chance
+        taken = (at for at in range(len(self._rows)) if chance.random() < settings.rewrites_per_epoch)
+        pairs = [pair for at in taken for pair in self._pairs_of(at)]
         for row in self._labels:
             same, natural = float(row["need"] == "same"), float(row["natural"])
-            pair = Pair(row["query"], row["candidate"], same, natural, self._settings.label_weight)
-            pairs += [pair] * self._settings.label_repeats
+            pair = Pair(row["query"], row["candidate"], same, natural, settings.label_weight)
+            pairs += [pair] * settings.label_repeats
         pairs = [self._lower(pair) for pair in pairs]
-        self._chance.shuffle(pairs)
+        pairs += chance.sample(self._soft, min(settings.soft_per_epoch, len(self._soft)))
+        chance.shuffle(pairs)
         return pairs
 
     def _pairs_of(self, at: int) -> list[Pair]:

@@ -1,7 +1,7 @@
 """Which of two sampled texts is the better reformulation: rewards of texts, and pairs of a chosen and a rejected one.
 
-A reward is the smaller of two probabilities of the equivalence model (the text asks for the same; a person could type
-it), and at most a limit where a rule says that the text is no use.
+A reward is the probability of the teacher (``training.teacher``) that a text is usable, and at most a limit where a
+rule says that it is not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def words_of(text: str) -> list[str]:
 
 
 def limit(query: str, kind: str, text: str) -> float:
-    """The highest reward that a text may have, whatever the equivalence model says; 1 where no rule applies."""
+    """The highest reward that a text may have, whatever the teacher says; 1 where no rule applies."""
     asked, written = words_of(query), words_of(text)
     found = [1.0]
     if not written or set(asked) == set(written):

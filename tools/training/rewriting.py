@@ -67,24 +67,23 @@ class Base:
     tokenizer: Any
     device: str
 
-    def copy(self, half: bool = True) -> Any:
-        """A copy on the device; in 16 bits (bfloat16) on a GPU if ``half``."""
-        kind = torch.bfloat16 if half and torch.device(self.device).type == "cuda" else torch.float32
-        return copy.deepcopy(self.model).to(self.device, kind)
+    def halved(self, model: Any) -> Any:
+        """The model on the device, there in 16 bits (bfloat16) if it is a GPU."""
+        return model.to(self.device, torch.bfloat16 if torch.device(self.device).type == "cuda" else torch.float32)
 
     def adapted(self, settings: RewriteSettings, dropout: float, seed: int | None = None) -> Any:
         """A copy with layers that learn."""
-        model = self.copy()
+        model = self.halved(copy.deepcopy(self.model))
         if seed is not None:
             torch.manual_seed(seed)
         adapt(model, "model.layers", settings.rank, settings.alpha, dropout)
         return model.train()
 
     def merged(self, tensors: Mapping[str, Any], settings: RewriteSettings) -> Any:
-        """A copy in 32 bits with an adapter added to its weights."""
-        model = self.copy(half=False)
+        """A copy with an adapter added to its weights; they are added in 32 bits."""
+        model = copy.deepcopy(self.model)
         merge_peft_tensors(model, tensors, settings.alpha / settings.rank)
-        return model.eval()
+        return self.halved(model).eval()
 
 
 def examples_of(row: Row, settings: RewriteSettings, chance: random.Random) -> list[tuple[str, str, str]]:
@@ -122,16 +121,33 @@ def pack(encoded: Sequence[Tokens], most: int, filler: int) -> tuple[Any, Any]:
     return tokens, wanted
 
 
-def log_probabilities(model: Any, tokens: Any, wanted: Any) -> tuple[Any, Any]:
-    """The log probability of each target, and how many tokens it has."""
+def log_probabilities(model: Any, tokens: Any, wanted: Any) -> tuple[Any, Any, Any]:
+    """The log probability of each target, how many tokens it has, and the log probability of the least likely one."""
     logits = model(input_ids=tokens, use_cache=False).logits[:, :-1]
     labels = wanted[:, 1:]
     flat = logits.reshape(-1, logits.shape[-1]).float()
     losses = functional.cross_entropy(flat, labels.reshape(-1), ignore_index=IGNORED, reduction="none")
-    return -losses.view(labels.shape).sum(1), (labels != IGNORED).sum(1)
+    losses = losses.view(labels.shape)
+    return -losses.sum(1), (labels != IGNORED).sum(1), -losses.amax(1)
 
 
 @torch.no_grad()
+def token_log_probabilities(model: Any, base: Base, encoded: Sequence[Tokens], most: int) -> Any:
+    """Sum, count and least of the log probabilities of the tokens of each target, on the CPU.
+
+    Examples of similar length are read together, so that little is padded.
+    """
+    lengths = [min(most, len(prompt) + len(target)) for prompt, target in encoded]
+    order = sorted(range(len(encoded)), key=lambda row: lengths[row])
+    found = torch.zeros(len(encoded), 3)
+    for first in range(0, len(order), _ROWS_WITHOUT_GRADIENTS):
+        rows = order[first : first + _ROWS_WITHOUT_GRADIENTS]
+        part = pack([encoded[row] for row in rows], lengths[rows[-1]], base.tokenizer.eos_token_id)
+        read = log_probabilities(model, *(one.to(base.device) for one in part))
+        found[rows] = torch.stack([one.float() for one in read], 1).cpu()
+    return found
+
+
 def dev_losses(model: Any, base: Base, rows: Sequence[Row]) -> dict[str, float]:
     """The mean loss of a token of the rewrites of each collection."""
     was_training = model.training
@@ -140,13 +156,8 @@ def dev_losses(model: Any, base: Base, rows: Sequence[Row]) -> dict[str, float]:
     for name in sorted({row["collection"] for row in rows}):
         some = [row for row in rows if row["collection"] == name]
         examples = [(row["query"], one["kind"], one["text"]) for row in some for one in row["rewrites"]]
-        encoded = encode(base.tokenizer, examples)
-        total = count = 0.0
-        for first in range(0, len(encoded), _ROWS_WITHOUT_GRADIENTS):
-            part = pack(encoded[first : first + _ROWS_WITHOUT_GRADIENTS], _DEV_TOKENS, base.tokenizer.eos_token_id)
-            likely, tokens = log_probabilities(model, *(one.to(base.device) for one in part))
-            total, count = total - likely.sum().item(), count + tokens.sum().item()
-        found[name] = round(total / count, 4)
+        total, count, _ = token_log_probabilities(model, base, encode(base.tokenizer, examples), _DEV_TOKENS).sum(0)
+        found[name] = round(-(total / count).item(), 4)
     model.train(was_training)
     return found
 
@@ -158,7 +169,7 @@ def train_supervised(
     model, chance, size = base.adapted(settings, settings.dropout, seed), random.Random(seed), settings.batch_size
 
     def loss(tokens: Any, wanted: Any) -> Any:
-        likely, count = log_probabilities(model, tokens, wanted)
+        likely, count, _ = log_probabilities(model, tokens, wanted)
         return -likely.sum() / count.sum()
 
     shape = ((size, settings.most_tokens), torch.long)
@@ -192,11 +203,13 @@ def train_preferences(
     put_peft_tensors(model, start)
     chosen = encode(base.tokenizer, [(one.query, one.kind, one.chosen) for one in pairs])
     rejected = encode(base.tokenizer, [(one.query, one.kind, one.rejected) for one in pairs])
-    before = torch.stack([_all_log_probabilities(model, base, one, settings) for one in (chosen, rejected)], 1)
+    before = torch.stack(
+        [token_log_probabilities(model, base, one, settings.most_tokens)[:, 0] for one in (chosen, rejected)], 1
+    )
     told = torch.zeros(2, device=base.device)
 
     def loss(tokens: Any, wanted: Any, reference: Any) -> Any:
-        likely, count = log_probabilities(model, tokens, wanted)
+        likely, count, _ = log_probabilities(model, tokens, wanted)
         gains = likely.view(2, size).T - reference
         margin = settings.beta * (gains[:, 0] - gains[:, 1])
         told.add_(torch.stack([(margin > 0).float().mean(), gains[:, 0].mean()]).detach())
@@ -231,16 +244,6 @@ def train_preferences(
 def preference_loss(margin: Any) -> Any:
     """The loss of DPO: low where chosen texts have gained more than rejected ones."""
     return -functional.logsigmoid(margin).mean()
-
-
-@torch.no_grad()
-def _all_log_probabilities(model: Any, base: Base, encoded: Sequence[Tokens], settings: RewriteSettings) -> Any:
-    found = []
-    for first in range(0, len(encoded), _ROWS_WITHOUT_GRADIENTS):
-        some = encoded[first : first + _ROWS_WITHOUT_GRADIENTS]
-        part = pack(some, settings.most_tokens, base.tokenizer.eos_token_id)
-        found.append(log_probabilities(model, *(one.to(base.device) for one in part))[0].cpu())
-    return torch.cat(found)
 
 
 def _full(rows: int, size: int, name: str) -> range:

@@ -13,15 +13,18 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from askew.core.ranking import Floats
 from askew.filters.names import KeptNames
 from askew.filters.namewords import COUNT_BOUNDS, UNSEEN, read_table
 from askew.filters.numbers import adds_number, has_numbers, numbers, parts_of_numbers, readings
 from askew.filters.similarity import light_similarity, stem
 from askew.filters.words import FUNCTION_WORDS, plain_words
+
+if TYPE_CHECKING:
+    from askew.core.ranking import Floats
 
 CERTAINTY = 0.5
 _QUESTIONS = frozenset(("who", "whom", "whose", "when", "where", "why", "how", "which", "what"))

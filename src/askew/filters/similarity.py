@@ -19,11 +19,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from askew.core.ranking import Floats
 from askew.filters.words import FUNCTION_WORDS, tokens
+
+if TYPE_CHECKING:
+    from askew.core.ranking import Floats
 
 SIZES = (2, 3)
 STEM_WEIGHT = 0.3
