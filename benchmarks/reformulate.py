@@ -157,7 +157,8 @@ class _server:  # noqa: N801 - used as a with statement's word
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 query = asked["messages"][-1]["content"].rpartition("Query: ")[2].partition("\n")[0]
                 with one_at_a_time:
-                    made = writer.sample(query_prefix(query) + kind_ending("paraphrase"), 5, asked.get("seed") or 0, Sampling(32))
+                    shown = query_prefix(query) + kind_ending("paraphrase")
+                    made = writer.sample(shown, 5, asked.get("seed") or 0, Sampling(32))
                 text = json.dumps({"queries": made})
                 choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
                 body = json.dumps({"choices": [choice], "usage": {}}).encode()
