@@ -96,6 +96,7 @@ class ReformulatorPlugin(Protocol):
     """Queries in, candidates out; the same for the same settings and seed.
 
     ``method`` is its name; ``reads`` says what it needs of ``QueryBatch`` besides the texts: "passages", "statistics".
+    One that makes a candidate of several passages (``doc_id`` None) may have ``mixes``: of how many, best first.
     """
 
     method: str

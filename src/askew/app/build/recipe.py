@@ -255,7 +255,7 @@ def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Sel
         if not isinstance(ties, bool):
             raise ConfigError(f"recipe: hard.ties should be true or false, found {ties!r}")
         name = f"hard-{_plain_name(given.get('ranker', 'bm25'), 'hard')}"
-        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties), "pairs"))
+        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties, select.judged_sources), "pairs"))
         steps += _asked(name, "hard", given, resources, evaluate, "hard")
     return steps
 
@@ -374,12 +374,12 @@ def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Ev
 
 def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     given = recipe.table("select")
-    per = given.pop("per", "query")
+    how = {name: given.pop(name) for name in ("per", "judged_sources") if name in given}
     selector: SelectorPlugin = from_spec("selector", given)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
         raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
-    return Select(selector, evaluate.directions, per)
+    return Select(selector, evaluate.directions, **how)
 
 
 def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
 from askew.app.build.summary import counted_groups
@@ -51,7 +52,7 @@ class _Release:
                 f"publish: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]"
             )
         self.build, self.store, self.outcomes = build, store, outcomes
-        self.selector: SelectorPlugin = build.select.selector
+        self.stage, self.selector = build.select, build.select.selector
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.others = [
             step.name for step in build.plan.steps if step.name.startswith(_CROSS) and isinstance(step.stage, Evaluate)
@@ -61,6 +62,8 @@ class _Release:
         pairs = self.read(_PAIRS)
         chosen = pairs.filter(pl.any_horizontal(*self.selector.subsets))
         facts = self.facts(self.scheme(pairs.columns))
+        if judged := judged_note(self.stage, pairs):
+            facts["judged_sources"] = judged
         tables = self.repair(facts) if facts["scheme"] == BOXES else None
         if self.others:
             chosen = self.with_robust(chosen)
@@ -127,8 +130,12 @@ class _Release:
         given = self.selector.settings()
         measure = given["measure"]
         direction = self.build.evaluate.directions[measure]
-        every = agg_all(self.compared("scores"), measure, self.ranker, direction, given["missing"])
+        scored = self.compared("scores")
+        allowed = self.stage.allowed(scored)
+        every = agg_all(allowed, measure, self.ranker, direction, given["missing"])
         facts["dropped"] |= {f"agg.all: {why}": count for why, count in every.dropped.items()}
+        if left := scored.height - allowed.height:
+            facts["dropped"]["agg.all: made from a document judged relevant"] = left
         judged = any("judgements" in one.family.reads for one in self.build.evaluate.asked)
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
         return Tables({"all": every.table, "gold": agg_box(every.table)}, judgements)

@@ -20,13 +20,19 @@ ORIGINAL = "original"
 # So many queries have their first passages in memory at a time.
 _CHUNK = 1000
 SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
+# The documents that a candidate was made from; named as Parquet names what is in a list.
+SOURCES = pa.field("sources", pa.list_(pa.field("element", pa.string())))
+_MADE = SCHEMA.append(SOURCES)
 
 
 class ReformulateStage:
-    """Writes the variants of each query: the original first, then the candidates of every method in turn."""
+    """Writes the variants of each query: the original first, then the candidates of every method in turn.
+
+    ``sources`` has the documents that a candidate was made from: its ``doc_id``, or the passages that its method mixed.
+    """
 
     name = "reformulate"
-    version = 1
+    version = 2
 
     def __init__(
         self, methods: Mapping[str, ReformulatorPlugin], first_pass: Callable[[], FirstPass], first_key: str
@@ -62,15 +68,15 @@ class ReformulateStage:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Variants, query by query."""
         parts = [self._variants(rows.slice(start, _CHUNK)) for start in range(0, rows.num_rows, _CHUNK)]
-        return pa.concat_tables(parts) if parts else SCHEMA.empty_table(), {}
+        return pa.concat_tables(parts) if parts else _MADE.empty_table(), {}
 
     def _variants(self, rows: pa.Table) -> pa.Table:
         ids, texts = rows["query_id"].to_pylist(), rows["text"].to_pylist()
         asked = self._first.ask(ids, texts) if self._reads else QueryBatch(tuple(ids), tuple(texts))
         if "context" in rows.column_names:
             asked = replace(asked, contexts=tuple(rows["context"].to_pylist()))
-        made: list[list[tuple[str | None, ...]]] = [
-            [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
+        made: list[list[tuple[Any, ...]]] = [
+            [(query, query, text, ORIGINAL, None, None, None)] for query, text in zip(ids, texts, strict=True)
         ]
         for name, method in self.methods.items():
             settings = json.dumps(without_secret_values(dict(method.settings())), sort_keys=True)
@@ -78,9 +84,20 @@ class ReformulateStage:
             counts: Counter[int] = Counter()
             for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True):
                 counts[row] += 1
-                made[row].append((ids[row], f"{ids[row]}:{name}.{counts[row]}", text, name, settings, doc_id))
+                sources = mixed_passages(method, asked, row) if doc_id is None else [doc_id]
+                made[row].append((ids[row], f"{ids[row]}:{name}.{counts[row]}", text, name, settings, doc_id, sources))
         columns = zip(*(variant for variants in made for variant in variants), strict=True)
-        return pa.table([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
+        return pa.table([pa.array(one, kind) for one, kind in zip(columns, _MADE.types, strict=True)], schema=_MADE)
+
+
+def mixed_passages(method: ReformulatorPlugin, asked: QueryBatch, row: int) -> list[str]:
+    """The passages of a query that a candidate without a document of its own was made from.
+
+    A method that reads passages says with ``mixes`` how many; without it, all that it was given count.
+    """
+    if "passages" not in method.reads or asked.passages is None:
+        return []
+    return [passage.doc_id for passage in asked.passages[row][: getattr(method, "mixes", None)]]
 
 
 class Keep:
