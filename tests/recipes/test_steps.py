@@ -210,7 +210,7 @@ ranker = "bm25"
 [evaluate]
 measures = ["RR@10"]
 """
-SELECT = '[select]\nselector = "refairmulate"\neffectiveness = "RR@10"\nbias = "RR@10"\n'
+SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbias = "RR@10"\n'
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from askew.publish.selection import MIXED, SIGNS
 from askew.selectors.boxes import agg_all, agg_box
 from askew.selectors.pairs import make_pairs
 from askew.selectors.pareto import robust
-from askew.selectors.refairmulate import paper_labels
+from askew.selectors.refairmulate_paper import paper_labels
 from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
@@ -182,7 +182,8 @@ def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:
 def _selection(selector: SelectorPlugin) -> dict[str, Any]:
     """What a selection of ours promises of its subsets, for those who check it; nothing of anybody else's."""
     promises: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-        "refairmulate": _paper, "refairmulate-repo": _repo, "boxes": _boxes, "pareto": _pareto, "epsilon": _epsilon,
+        "refairmulate": _less_lean, "refairmulate-paper": _paper, "refairmulate-repo": _repo, "boxes": _boxes,
+        "pareto": _pareto, "epsilon": _epsilon,
     }  # fmt: skip
     promise = promises.get(selector.name)
     return {} if promise is None else promise(selector.settings())
@@ -197,6 +198,16 @@ def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
         "weights": {effectiveness[0]: given["weight_eff"], bias[0]: given["weight_bias"]},
         "labels": _labels(paper_labels),
         "labels_by": {"effectiveness": effectiveness[:1], "bias": bias[:1]},
+    }
+
+
+def _less_lean(given: Mapping[str, Any]) -> dict[str, Any]:
+    """As the paper; no chosen pair is worse by any measure, and the first bias measure is smaller by a share."""
+    measures = [*given["effectiveness"], *given["bias"]]
+    return {
+        **_paper(given),
+        "at_least": {"fair": dict.fromkeys(measures, 0.0 - given["tolerance"])},
+        "smaller_by": {"fair": {given["bias"][0]: given["least_effect"]}},
     }
 
 

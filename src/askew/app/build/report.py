@@ -132,7 +132,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     part = dict.fromkeys(directions, HELD_OUT)
     if selector.name == "boxes":
         part |= dict.fromkeys(lean, NAMES) | dict.fromkeys(effectiveness, DECIDES)
-    elif selector.name == "refairmulate":
+    elif selector.name == "refairmulate-paper":
         part |= dict.fromkeys(looked_at, GROUPS) | dict.fromkeys((effectiveness[0], lean[0]), DECIDES)
     else:
         part |= dict.fromkeys(looked_at, DECIDES)
