@@ -189,5 +189,5 @@ def test_pairs_and_the_published_dataset_carry_it_and_count_it(built, tmp_path):
 
 
 def test_recipes_that_reproduce_published_definitions_allow_judged_sources():
-    published = ("refairmulate-repo", "repair", "reque")
+    published = ("refairmulate-paper", "refairmulate-repo", "repair", "reque")
     assert {read_recipe(name).table("select")["judged_sources"] for name in published} == {"allow"}
