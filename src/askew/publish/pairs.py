@@ -40,6 +40,9 @@ _MAYBE = {
     "context": "who asked the query and when, as its collection says it",
 }
 _MADE = {
+    "kind": "the kind of reformulation, where its method has kinds",
+    "p_same": "the probability that it asks for the same thing as the original, where the filter equivalence ran",
+    "p_natural": "the probability that a person could type it, where the filter equivalence ran",
     "source_judged": "a document that it was made from is judged relevant to the query",
 }
 _SUBSETS = {

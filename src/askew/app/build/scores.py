@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.app.build.resources import Resources
-from askew.app.build.variants import SOURCES
+from askew.app.build.variants import KIND, PROBABILITIES, SCHEMA, SOURCES
 from askew.app.scoring.annotate import Annotate, stage_of
 from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.requested import CountKey, keys_of
@@ -24,7 +24,7 @@ from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.kinds import DocMentions
 
 SOURCE_JUDGED = "source_judged"
-_CARRIED = ("query_id", "variant_id", "text", "method", "settings", "doc_id")
+_CARRIED = (*SCHEMA.names, KIND, *PROBABILITIES.values())
 
 
 class Evaluate:
@@ -34,7 +34,7 @@ class Evaluate:
     """
 
     name = "evaluate"
-    version = 3
+    version = 4
 
     def __init__(
         self, measures: Sequence[str], resources: Resources, groups: Groups | None = None,
