@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.across import NEGATIVE, Chosen, StepScores, choose_across
 from askew.app.build.scores import SOURCE_JUDGED
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError
@@ -20,14 +21,8 @@ from askew.plugins.kinds import SelectorPlugin
 NO_ORIGINAL = "the original found nothing"
 PER = ("query", "method")
 EXCLUDE, ALLOW = JUDGED_SOURCES = ("exclude", "allow")
-NEGATIVE = "negative"
 _SCORED = "scored_by"
 IS_BEST, _PLACE = "is_best", "_place"
-
-
-class _Counted(Protocol):
-    table: pl.DataFrame
-    dropped: Mapping[str, int]
 
 
 class Select:
@@ -38,6 +33,9 @@ class Select:
 
     A candidate made from a document that is judged relevant to its query finds that document by construction. With
     ``judged_sources="exclude"`` it stays a pair, may be a negative sample, and is chosen for no other subset.
+
+    ``across`` has the scores of all candidates under other rankers: then a candidate is chosen only if it is acceptable
+    under every ranker, and by its smallest gain (``askew.app.build.across``).
     """
 
     name = "select"
@@ -46,17 +44,19 @@ class Select:
 
     def __init__(
         self, selector: SelectorPlugin, directions: Mapping[str, Direction], per: str = "query",
-        judged_sources: str = EXCLUDE,
+        judged_sources: str = EXCLUDE, across: Mapping[str, StepScores] | None = None,
     ) -> None:  # fmt: skip
         for name, given, known in (("per", per, PER), ("judged_sources", judged_sources, JUDGED_SOURCES)):
             if given not in known:
                 raise ConfigError(f"select.{name}: expected {' or '.join(known)}, found {given!r}")
         self.selector, self._directions, self.per = selector, dict(directions), per
-        self.judged_sources = judged_sources
+        self.judged_sources, self.across = judged_sources, dict(across or {})
 
     def settings(self) -> Mapping[str, Any]:
         """The selector with its settings, and all measures of the pairs, also those that choose nothing."""
-        per = {} if self.per == "query" else {"per": self.per}
+        per: dict[str, Any] = {} if self.per == "query" else {"per": self.per}
+        if self.across:
+            per["across"] = {name: one.key for name, one in self.across.items()}
         return {
             "selector": self.selector.name, **self.selector.settings(), **per, "judged_sources": self.judged_sources,
             _SCORED: list(self._directions),
@@ -80,30 +80,37 @@ class Select:
     def _choose(self, scored: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, int]]:
         """The pairs in the order of their candidates, and what was left out."""
         allowed = self.allowed(scored.with_row_index(_PLACE))
-        if allowed.height == scored.height:
-            alone = self._select(scored)
+        if allowed.height == scored.height and not self.across:
+            alone: Chosen = self.selector.select_counted(scored, self._directions)
             return alone.table, alone.dropped
         # Of a text that was made twice the first is kept: the one that may be chosen.
         barred = scored.with_row_index(_PLACE).filter(~pl.col(_PLACE).is_in(allowed[_PLACE].implode()))
-        every, chosen = self._select(pl.concat([allowed, barred])), self._select(allowed).table
-        others = every.table.join(chosen, on=_PLACE, how="anti", maintain_order="left")
-        table = pl.concat([chosen, others.with_columns(self._not_chosen(others))])
-        return table.sort(_PLACE).drop(_PLACE), every.dropped
+        every: Chosen = self.selector.select_counted(pl.concat([allowed, barred]), self._directions)
+        marks = self._marks(every.table)
+        chosen = self._chosen(allowed).select(_PLACE, *marks)
+        pairs = every.table.drop(marks).join(chosen, on=_PLACE, how="left", maintain_order="left")
+        filled = [pl.col(name).fill_null(False) for name in marks if every.table.schema[name] == pl.Boolean]
+        return pairs.with_columns(filled).select(every.table.columns).sort(_PLACE).drop(_PLACE), every.dropped
 
-    def _select(self, scored: pl.DataFrame) -> _Counted:
-        found: _Counted = self.selector.select_counted(scored, self._directions)
-        return found
+    def _chosen(self, allowed: pl.DataFrame) -> pl.DataFrame:
+        """The pairs of the candidates that may be chosen, with what they are chosen for."""
+        if not self.across:
+            alone: Chosen = self.selector.select_counted(allowed, self._directions)
+            return alone.table
+        others = {
+            name: one.table.join(allowed, on="query_id", how="semi", maintain_order="left")
+            for name, one in self.across.items()
+        }
+        return choose_across(self.selector, allowed, others, self._directions)
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Those of some scores or pairs that may be chosen."""
         return rows if self.judged_sources == ALLOW else without_judged(rows)
 
-    def _not_chosen(self, pairs: pl.DataFrame) -> list[pl.Expr]:
-        """The columns that say that a pair is chosen, and the score written with it, of pairs that are not."""
+    def _marks(self, pairs: pl.DataFrame) -> list[str]:
+        """The columns that say what a pair is chosen for, and the score written with it."""
         names = [name for name in {**dict.fromkeys(self.selector.subsets), IS_BEST: None} if name != NEGATIVE]
-        flags = [pl.lit(False).alias(name) for name in names if name in pairs.columns]
-        scores = [f"{name}_score" for name in names]
-        return flags + [pl.lit(None, pairs.schema[one]).alias(one) for one in scores if one in pairs.columns]
+        return [name for name in (*names, *(f"{one}_score" for one in names)) if name in pairs.columns]
 
     def _parts(self, scored: pl.DataFrame) -> list[pl.DataFrame]:
         """What is chosen from together: all candidates of a query, or those of one method at a time."""

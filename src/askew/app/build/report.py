@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.across import NEGATIVE
 from askew.app.build.counted import counted_parts
-from askew.app.build.pairs import NEGATIVE, Select, judged_note
+from askew.app.build.pairs import Select, judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
 from askew.app.build.summary import counted_groups
