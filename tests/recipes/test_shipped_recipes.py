@@ -1,10 +1,16 @@
 """The recipes that come with askew: what each selects by, and what is said where its model is not installed."""
 
+from collections import Counter
+
 import pytest
 
 from askew.app.build.recipe import prepare, read_recipe
+from askew.cli.build import show_summary
 from askew.core.errors import ConfigError, MissingExtra
+from askew.corpora.demo import demo_files
 from askew.engine.store import Store
+from askew.plugins.methods import QueryBatch
+from askew.plugins.registry import from_spec
 
 
 def test_refairmulate_rewrites_filters_by_meaning_and_selects_by_resolved_lean():
@@ -47,3 +53,23 @@ def test_without_the_model_the_recipe_says_in_one_line_what_to_install(tmp_path,
     with pytest.raises(error, match=said) as raised:
         prepare(read_recipe("refairmulate"), store, "variants").plan.run(store)
     assert "\n" not in str(raised.value)
+
+
+def test_the_demo_needs_no_model_and_its_reformulations_are_of_its_own_queries():
+    recipe = read_recipe("demo")
+    assert [one["method"] for one in recipe.tables("reformulate")] == ["replay", "swap"]
+    made = from_spec("reformulator", {"method": "replay", "file": "demo", "count": 2}, "method")
+    queries = dict(line.split("\t") for line in demo_files().queries_file.read_text(encoding="utf-8").splitlines())
+    found = made.reformulate(QueryBatch(tuple(queries), tuple(queries.values())))
+    assert len(set(found.rows)) > 60
+    assert max(Counter(found.rows).values()) == 2
+    with pytest.raises(ConfigError, match="replay: expected count of 1 or more, found 0"):
+        from_spec("reformulator", {"method": "replay", "file": "demo", "count": 0}, "method")
+
+
+def test_a_subset_without_any_score_of_a_measure_is_shown_without_a_mean(capsys):
+    empty = dict.fromkeys(("old_mean", "new_mean", "change", "low", "high"))
+    row = {"subset": "optimal", "measure": "NFaiRR@10", "of": "score", "pairs": 1, "queries": 1, **empty}
+    row |= {"improved_pairs": 0, "worsened_pairs": 0}
+    show_summary([row])
+    assert "NFaiRR@10" in capsys.readouterr().out
