@@ -47,7 +47,7 @@ class Askew:
             "collection": {"source": str(data)}, "evaluate": {"measures": list(MEASURES)},
             "select": {"effectiveness": "RR@10", "bias": " ".join(BIAS)},
         }  # fmt: skip
-        self.recipe = with_settings(read_recipe("refairmulate"), changes)
+        self.recipe = with_settings(read_recipe("refairmulate-paper"), changes)
         self.store, self.data = store, data
         build = prepare(self.recipe, store, "kept")
         outcome = build.plan.run(store)["kept"]

@@ -1,8 +1,8 @@
 """kill -9 at random moments of a build, resumed each time: are the final bytes those of an undisturbed run?
 
-``--data`` is a collection. The recipe refairmulate is run once undisturbed (or found in ``--whole``), then once on each
-engine, killed ``--times`` times with all its workers. The moments are drawn over the work: each time the store has a
-drawn number of files (parts of finished and unfinished steps), and up to a second later.
+``--data`` is a collection. The recipe refairmulate-paper is run once undisturbed (or found in ``--whole``), then once
+on each engine, killed ``--times`` times with all its workers. The moments are drawn over the work: each time the
+store has a drawn number of files (parts of finished and unfinished steps), and up to a second later.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def finish(words: list[str]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--recipe", default="refairmulate")
+    parser.add_argument("--recipe", default="refairmulate-paper")
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--whole", type=Path, help="the store of an undisturbed run of the same recipe")

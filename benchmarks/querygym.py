@@ -32,7 +32,7 @@ def recipe(data: Path, split: str, methods: list[str]) -> Recipe:
         "reformulate": replayed,
         "retrieve": {"ranker": "bm25-msmarco", "k": 100},
         "evaluate": {"measures": list(MEASURES)},
-        "select": {"selector": "refairmulate", "effectiveness": EFFECTIVENESS, "bias": BIAS, "per": "method"},
+        "select": {"selector": "refairmulate-paper", "effectiveness": EFFECTIVENESS, "bias": BIAS, "per": "method"},
     })  # fmt: skip
 
 

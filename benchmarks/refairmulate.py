@@ -67,19 +67,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = options.store or Path(folder) / "store"
         given = ["--set", f"collection.source={options.data}", "--set", "cross.0.ranker=dense", "--store", str(store)]
-        printed, seconds, most = run(["run", "refairmulate", *given, "--workers", "2", "--json"])
+        printed, seconds, most = run(["run", "refairmulate-paper", *given, "--workers", "2", "--json"])
         for step in json.loads(printed)["steps"]:
             dropped = ", ".join(f"{count:,} {why}" for why, count in step["dropped"].items())
             print(f"{step['step']:20} {step['in']:>10,} in {step['out']:>10,} out  {dropped}")
         print(f"askew run: {seconds:.0f} s, {most:,.0f} MiB at most (driver and two workers)")
         dataset = Path(folder) / "dataset"
-        _, seconds, most = run(["publish", "refairmulate", *given, "--out", str(dataset)])
+        _, seconds, most = run(["publish", "refairmulate-paper", *given, "--out", str(dataset)])
         print(f"askew publish: {seconds:.0f} s, {most:,.0f} MiB at most")
         printed, seconds, most = run(["verify", str(dataset)])
         print(f"askew verify: {seconds:.0f} s; {printed.strip().splitlines()[-1].partition(': ')[2]}")
         held = Store(store)
         changes = {"collection": {"source": str(options.data)}, "cross.0": {"ranker": "dense"}}
-        build = prepare(with_settings(read_recipe("refairmulate"), changes), held)
+        build = prepare(with_settings(read_recipe("refairmulate-paper"), changes), held)
         outcomes = build.plan.run(held)
         table = summary_of(held, outcomes, build.select, build.evaluate)
         subsets = ["optimal", "effective", "fair"]

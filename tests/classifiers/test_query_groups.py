@@ -201,7 +201,7 @@ def test_groups_of_its_own_words_are_counted():
     assert not takes_groups(Groups.of({"female": ["queen"], "male": ["king"]}))
 
 
-@pytest.mark.parametrize("recipe", ["demo", "refairmulate", "refairmulate-repo"])
+@pytest.mark.parametrize("recipe", ["demo", "refairmulate", "refairmulate-paper", "refairmulate-repo"])
 def test_recipes_that_name_lexical_keep_it(tmp_path, recipe):
     prepared, _ = plan(recipe, store=str(tmp_path))
     assert prepared.recipe.table("classify")["classifier"] == "lexical"

@@ -284,7 +284,7 @@ def test_a_setting_nobody_has_is_told(tiny):
 def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     import torch
 
-    assert askew("run refairmulate --store store").code == 0
+    assert askew("run refairmulate-paper --store store").code == 0
     torch.set_num_threads(1)  # compiled loops have just asked for all cores; a tiny model is faster with one
     command = f"selector store --out model --model {tiny} --set text_tokens=12 --set batch_size=16"
     told = trained(f"{command} --similar '' --set most_each=1")

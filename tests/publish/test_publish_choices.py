@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_choices import (
+    SIDES,
     boxed_facts,
     boxed_pairs,
     epsilon_facts,
@@ -76,6 +77,10 @@ def at(table, place, **values):
     )
 
 
+def smaller_facts(share):
+    return facts(subsets=["is_best"], selection={**SIDES, "smaller_by": {"is_best": {"ARaB(tf)@10": share}}})
+
+
 BROKEN = {
     "every gold pair has 'refined >= original and refined > 0': broken by 1 of 3": (
         lambda: (at(boxed_pairs(), 1, **{"new_RR_10": 0.25}), boxed_facts())
@@ -103,6 +108,12 @@ BROKEN = {
     ),
     "every is_best pair gains 0 of ARaB(tf)@10 or more: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 1, **{"new_ARaB_tf_10": -0.75}), epsilon_facts())
+    ),
+    "every is_best pair is smaller in ARaB(tf)@10 by 75% of the original or more: broken by 1 of 2": (
+        lambda: (epsilon_pairs(), smaller_facts(0.75))
+    ),
+    "every is_best pair is smaller in ARaB(tf)@10 by 0% of the original or more: broken by 1 of 2": (
+        lambda: (at(epsilon_pairs(), 1, new_ARaB_tf_10=0.5, outcome="same-same"), smaller_facts(0.0))
     ),
     "a query has one is_best pair at most: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())

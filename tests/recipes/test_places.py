@@ -65,7 +65,7 @@ def test_the_demo_is_published_without_a_place(askew_cli, home, tmp_path):
     refuse_places(home / "ds", tmp_path)
 
 
-@pytest.mark.parametrize("selector", ["pareto", "refairmulate"])
+@pytest.mark.parametrize("selector", ["pareto", "refairmulate-paper"])
 def test_a_collection_a_lexicon_and_a_store_of_ones_own_are_published_by_their_names(
     askew_cli, home, tmp_path, selector
 ):

@@ -33,7 +33,7 @@ CANDIDATES = [
     ("q2", "doctor patients she"), ("q3", "football rules field"), ("q3", "football sons"), ("q4", "nurse pay"),
 ]  # fmt: skip
 SELECTIONS = {
-    "refairmulate": {"selector": "refairmulate", "bias": "ARaB(tf)@10"},
+    "refairmulate": {"selector": "refairmulate-paper", "bias": "ARaB(tf)@10"},
     "boxes": {"selector": "boxes", "measure": "RR@10", "bias": "ARaB(tf)@10"},
     "plain boxes": {"selector": "boxes", "measure": "RR@10", "boxes": "close: refined >= 0.5 * original"},
     "pareto": {"selector": "pareto", "effectiveness": "RR@10", "bias": "NFaiRR@10"},
@@ -150,7 +150,7 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
 
 def test_the_head_says_what_was_chosen_by_what_and_what_was_held_out(page):
     said = " ".join(Seen(page).words)
-    assert "Pairs were chosen by the selector refairmulate on RR@10 and ARaB(tf)@10." in said
+    assert "Pairs were chosen by the selector refairmulate-paper on RR@10 and ARaB(tf)@10." in said
     # Each query has one relevant document, so that AP says what RR says.
     assert "With the same numbers here as a measure it chose by: AP@10." in said
     assert "Held out, so reported only: NFaiRR@10." in said
@@ -280,7 +280,7 @@ def recipe(folder, tmp_path, monkeypatch):
         f'[[reformulate]]\nmethod = "replay"\nfile = "{folder}/candidates.tsv"',
         '[retrieve]\nranker = "bm25"',
         '[evaluate]\nmeasures = ["RR@10", "ARaB(tf)@10"]',
-        '[select]\nselector = "refairmulate"\nbias = "ARaB(tf)@10"',
+        '[select]\nselector = "refairmulate-paper"\nbias = "ARaB(tf)@10"',
     ]
     (tmp_path / "toy.toml").write_text("\n".join(lines))
     return "toy.toml"

@@ -146,6 +146,7 @@ def test_methods_may_choose_apart_as_if_each_were_alone(tmp_path):
     store = Store(tmp_path)
     sections = dict(read_recipe("demo").sections)
     sections["reformulate"] = [{"method": "extract", "count": 4}, {"method": "reduce"}]
+    sections["select"] = {**sections["select"], "judged_sources": "allow"}
     alone = dict(sections, reformulate=sections["reformulate"][:1])
     apart = dict(sections, select={**sections["select"], "per": "method"})
     together, one, each = (
@@ -209,7 +210,7 @@ ranker = "bm25"
 [evaluate]
 measures = ["RR@10"]
 """
-SELECT = '[select]\nselector = "refairmulate"\neffectiveness = "RR@10"\nbias = "RR@10"\n'
+SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbias = "RR@10"\n'
 
 
 @pytest.mark.parametrize(

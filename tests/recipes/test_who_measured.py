@@ -21,7 +21,7 @@ def test_a_build_gives_the_values_of_askew_measure_and_counts_the_classes_once(t
     sections = read_recipe("demo").sections
     sections = {
         **sections, "reformulate": [{"method": "reduce"}], "evaluate": {"measures": ["RR@10", *MEASURES]},
-        "select": {"selector": "refairmulate", "effectiveness": "RR@10", "bias": MEASURES[0]},
+        "select": {"selector": "refairmulate-paper", "effectiveness": "RR@10", "bias": MEASURES[0]},
     }  # fmt: skip
     outcomes = prepare(Recipe("who", sections), store).plan.run(store)
     assert outcomes["pairs"].manifest.rows_out > 0

@@ -27,6 +27,7 @@ def folder(request, tmp_path):
 def test_a_trained_rewriter_keeps_the_contract(folder):
     found = check_reformulator(RewriteReformulator(model=folder, count=3))
     assert max(Counter(found.rows).values()) <= 3
+    assert set(found.kinds) == {None}
     assert found.rejected["nothing to read"] == 1
 
 
@@ -46,7 +47,7 @@ def test_the_settings_name_the_weights_of_a_trained_rewriter(folder):
 @pytest.mark.parametrize("model", ["tiny_causal", "tiny_t5"])
 def test_any_causal_or_seq2seq_model_takes_the_place(model, request):
     made = RewriteReformulator(model=request.getfixturevalue(model), samples=1, max_new_tokens=6)
-    check_reformulator(made)
+    assert set(check_reformulator(made).kinds) <= set(KINDS)
     assert [prompt.partition("@")[0] for prompt in made.settings()["prompts"]] == list(KINDS)
 
 
@@ -78,6 +79,7 @@ class TestSmolLm2:
         found = made.reformulate(asked)
         assert len(found) >= 5
         assert found.texts == made.reformulate(asked).texts
+        assert {"paraphrase", "keywords"} <= set(found.kinds) <= set(KINDS)
         assert made.settings()["adapter"].startswith("smollm2-rewrite@")
         scores = EquivalenceFilter().score(list(asked.texts) * len(found), found.texts)
         assert sum(pair["same"] > 0.5 for pair in scores) >= 3

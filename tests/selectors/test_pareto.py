@@ -15,7 +15,7 @@ from askew.core.measure import Direction
 from askew.selectors.boxes import Boxes
 from askew.selectors.pairs import make_pairs
 from askew.selectors.pareto import Epsilon, Pareto, epsilon_best, pareto_front, robust
-from askew.selectors.refairmulate import Refairmulate
+from askew.selectors.refairmulate_paper import RefairmulatePaper
 from askew.selectors.refairmulate_repo import RefairmulateRepo
 
 NAMES = list(TWO)
@@ -171,7 +171,7 @@ def test_wrong_inputs_of_robust_are_refused():
 # --- all selectors -------------------------------------------------------------------------------------------------
 
 OTHER = {
-    Refairmulate: {
+    RefairmulatePaper: {
         "effectiveness": "AP@10", "bias": "ARaB(tc)@10", "theta_eff": 0.5, "theta_bias": 0.5, "weight_eff": 2.0,
         "weight_bias": 2.0, "tolerance": 0.5, "accept": "1: 0", "optimal_groups": "1", "negative": "both",
     },

@@ -10,7 +10,7 @@ from selection_toys import BIAS, DIRECTIONS, EFFECTIVENESS, MEASURES, SIGNED, TW
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.measure import Direction, column_of, new_column
-from askew.selectors.refairmulate import Refairmulate
+from askew.selectors.refairmulate_paper import RefairmulatePaper
 from askew.selectors.refairmulate_repo import RefairmulateRepo
 
 ARAB = BIAS[1:]
@@ -138,7 +138,7 @@ def whole():
 
 
 def paper_selector(**settings):
-    return Refairmulate(**{"effectiveness": "RR@10 AP@10", "bias": ALL_BIAS, **settings})
+    return RefairmulatePaper(**{"effectiveness": "RR@10 AP@10", "bias": ALL_BIAS, **settings})
 
 
 def test_the_paper_scheme_agrees_with_the_slow_one_on_every_combination(whole):
@@ -182,7 +182,7 @@ def test_the_repository_scheme_agrees_with_the_slow_one_on_ties_and_signs(table)
 
 
 def simple(rows, **settings):
-    selector = Refairmulate(effectiveness="RR@10", bias="ARaB(tf)@10", **settings)
+    selector = RefairmulatePaper(effectiveness="RR@10", bias="ARaB(tf)@10", **settings)
     return selector.select(scored({"q": rows}, list(TWO)), TWO)
 
 
@@ -258,7 +258,7 @@ def test_negatives_can_be_read_in_three_ways():
 
 def test_measures_that_are_not_named_do_not_select():
     table = scored({"q": [(0.5, 0.5, 9, 9, 2, 9), (1.0, 0.1, 99, 99, 1, 99)]})
-    selected = Refairmulate(effectiveness="RR@10", bias="ARaB(tf)@10").select(table, DIRECTIONS)
+    selected = RefairmulatePaper(effectiveness="RR@10", bias="ARaB(tf)@10").select(table, DIRECTIONS)
     assert selected["effective"].to_list() == [True]
     assert selected["gain_LexiconShare_10"].to_list() == [-90.0]
 
@@ -281,15 +281,15 @@ def test_measures_that_are_not_named_do_not_select():
 )  # fmt: skip
 def test_wrong_settings_are_refused_before_any_work(settings, message):
     with pytest.raises(ConfigError, match=message):
-        Refairmulate(**settings)
+        RefairmulatePaper(**settings)
 
 
 def test_measures_that_do_not_fit_thresholds_are_refused():
     table = scored({"q": [(0.5, 2.0), (0.75, 1.0)]}, list(TWO))
     with pytest.raises(ConfigError, match="best at zero"):
-        Refairmulate("RR@10", "ARaB(tf)@10").select(table, dict.fromkeys(TWO, Direction.UP))
+        RefairmulatePaper("RR@10", "ARaB(tf)@10").select(table, dict.fromkeys(TWO, Direction.UP))
     with pytest.raises(ConfigError, match="higher is better"):
-        Refairmulate("RR@10", "ARaB(tf)@10").select(table, dict.fromkeys(TWO, Direction.DOWN))
+        RefairmulatePaper("RR@10", "ARaB(tf)@10").select(table, dict.fromkeys(TWO, Direction.DOWN))
     with pytest.raises(UnknownName, match="unknown measure 'AP@10'"):
         RefairmulateRepo().select(table, TWO)
     with pytest.raises(ConfigError, match="valid_bias: expected measures of bias"):
@@ -298,7 +298,7 @@ def test_measures_that_do_not_fit_thresholds_are_refused():
 
 def test_what_is_left_out_is_counted():
     table = scored({"q": [(0.5, 2.0), (0.75, None)]}, list(TWO))
-    pairs = Refairmulate("RR@10", "ARaB(tf)@10").select_counted(table, TWO)
+    pairs = RefairmulatePaper("RR@10", "ARaB(tf)@10").select_counted(table, TWO)
     assert pairs.dropped == {"no score": 1}
 
 

@@ -37,7 +37,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built") / "store"
-    assert askew(["run", "refairmulate", "--store", str(folder)]) == 0
+    assert askew(["run", "refairmulate-paper", "--store", str(folder)]) == 0
     torch.set_num_threads(1)  # compiled loops have just asked for all cores; a tiny model is faster with one
     return folder
 
@@ -50,7 +50,7 @@ def built(store):
 @pytest.fixture(scope="module")
 def dataset(store):
     folder = store.parent / "dataset"
-    assert askew(["publish", "refairmulate", "--store", str(store), "--out", str(folder)]) == 0
+    assert askew(["publish", "refairmulate-paper", "--store", str(store), "--out", str(folder)]) == 0
     return folder
 
 

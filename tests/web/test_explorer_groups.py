@@ -96,7 +96,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def two(made):
-    selection = 'selector = "refairmulate"\neffectiveness = "RR@5"\nbias = "ARaB(tc)@5"'
+    selection = 'selector = "refairmulate-paper"\neffectiveness = "RR@5"\nbias = "ARaB(tc)@5"'
     return made("two", TWO, ["RR@5", "ARaB(tf)@5", "ARaB(tc)@5", "NFaiRR@5"], selection)
 
 

@@ -111,8 +111,8 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
         if again or not chosen[0]["pairs"]:
             continue
         columns = [
-            ("old", [f"{row['old_mean']:.4f}" for row in chosen]),
-            ("new", [f"{row['new_mean']:.4f}" for row in chosen]),
+            ("old", [_mean(row["old_mean"]) for row in chosen]),
+            ("new", [_mean(row["new_mean"]) for row in chosen]),
             ("change [95%]", [_percent(row) for row in chosen]),
             ("improved", [f"{row['improved_pairs']:,}" for row in chosen]),
             ("worsened", [f"{row['worsened_pairs']:,}" for row in chosen]),
@@ -122,6 +122,11 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
     if any(row["pairs"] for row in rows):
         say("")
         say("improved, worsened: pairs that score better or worse than the original")
+
+
+def _mean(value: float | None) -> str:
+    """A mean; none where no pair of the subset has a score on both sides."""
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _percent(row: dict[str, Any]) -> str:

@@ -51,6 +51,12 @@ class Direction(enum.Enum):
             return old - new
         return abs(old) - abs(new)
 
+    def after(self, old: Scores, gain: Scores) -> Scores:
+        """The score that gains so much over ``old``; of those on both sides of zero the positive one."""
+        if self is Direction.UP:
+            return old + gain
+        return old - gain if self is Direction.DOWN else abs(old) - gain
+
 
 @dataclass(frozen=True)
 class Measure:

@@ -69,19 +69,22 @@ class QueryBatch:
 class Candidates:
     """What came of a batch: candidate i is another text for the query of row ``rows[i]``.
 
-    ``rejected`` counts what was made and thrown away, by reason: nothing is dropped in silence.
+    ``kinds`` says of which kind each is, where the method has kinds. ``rejected`` counts what was made and thrown away,
+    by reason: nothing is dropped in silence.
     """
 
     rows: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     doc_ids: list[str | None] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
+    kinds: list[str | None] = field(default_factory=list)
 
-    def add(self, row: int, text: str, doc_id: str | None = None) -> None:
-        """A candidate for the query of a row, with the document it came from where there is one."""
+    def add(self, row: int, text: str, doc_id: str | None = None, kind: str | None = None) -> None:
+        """A candidate for the query of a row, with the document it came from and its kind where there are such."""
         self.rows.append(row)
         self.texts.append(text)
         self.doc_ids.append(doc_id)
+        self.kinds.append(kind)
 
     def reject(self, reason: str, count: int = 1) -> None:
         """Count what was thrown away."""
@@ -96,6 +99,7 @@ class ReformulatorPlugin(Protocol):
     """Queries in, candidates out; the same for the same settings and seed.
 
     ``method`` is its name; ``reads`` says what it needs of ``QueryBatch`` besides the texts: "passages", "statistics".
+    One that makes a candidate of several passages (``doc_id`` None) may have ``mixes``: of how many, best first.
     """
 
     method: str
@@ -158,6 +162,14 @@ class ScoringFilter(Protocol):
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
         """What it decides by, for each pair."""
+
+
+@runtime_checkable
+class JudgingFilter(ScoringFilter, Protocol):
+    """A filter whose scores are the probabilities ``same`` and ``natural``, and decide alone."""
+
+    def reason(self, scores: Mapping[str, float]) -> str | None:
+        """Why a pair of these probabilities is dropped; None where it is kept."""
 
 
 def seed_for(seed: int, *parts: str) -> int:

@@ -10,7 +10,7 @@ import polars as pl
 from askew.core.measure import gain_column, new_column, old_column
 from askew.core.ranking import Flags
 from askew.publish.facts import BOXES, Facts
-from askew.publish.rules import broken, once, values
+from askew.publish.rules import CLOSE, broken, once, values
 
 
 def stated(facts: Facts) -> dict[str, bool]:
@@ -67,6 +67,17 @@ def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
             yield from broken(chosen, ~(values(chosen, gain_column(measure)) >= value), said, gain_column(measure))
 
 
+def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    for subset, least in facts.selection.smaller_by.items():
+        chosen = pairs.filter(subset)
+        for measure, share in least.items():
+            names = [old_column(measure), gain_column(measure)]
+            old, gain = (values(chosen, name) for name in names)
+            smaller = (gain > 0) & (gain >= share * np.abs(old) - CLOSE)
+            said = f"every {facts.shown(subset)} pair is smaller in {measure} by {share:.0%} of the original or more"
+            yield from broken(chosen, ~smaller, said, *names)
+
+
 def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
@@ -90,4 +101,4 @@ def dominated(pairs: pl.DataFrame, first: str, second: str) -> pl.Series:
     return pairs.select(keys).join(beaten, on=keys, how="left", maintain_order="left", nulls_equal=True)["beaten"]
 
 
-RULES = (_boxes, _single, _at_least, _fronts)
+RULES = (_boxes, _single, _at_least, _smaller_by, _fronts)

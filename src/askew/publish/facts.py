@@ -38,6 +38,7 @@ SUBSETS = ("optimal", "effective", "fair", "negative")
 # The columns that every pair has beside those of its scheme, its subsets and its measures.
 RESERVED = (
     "query_id", "variant_id", "original_text", "text", "method", "outcome", "doc_id", "context", "robust", "split",
+    "source_judged", "kind", "p_same", "p_natural",
 )  # fmt: skip
 
 # The papers' names of measure families, and the order of their columns.

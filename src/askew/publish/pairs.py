@@ -39,6 +39,12 @@ _MAYBE = {
     "doc_id": "the document it was made from, if any",
     "context": "who asked the query and when, as its collection says it",
 }
+_MADE = {
+    "kind": "the kind of reformulation, where its method has kinds",
+    "p_same": "the probability that it asks for the same thing as the original, where the filter equivalence ran",
+    "p_natural": "the probability that a person could type it, where the filter equivalence ran",
+    "source_judged": "a document that it was made from is judged relevant to the query",
+}
 _SUBSETS = {
     "optimal": "in the subset Optimal",
     "effective": "in the subset Effective",
@@ -80,7 +86,7 @@ def measure_columns(facts: Facts) -> dict[str, str]:
 
 def about_columns(facts: Facts) -> dict[str, str]:
     """The meaning of every column that we know, of those too that a release may have."""
-    return _FURTHER | _MAYBE | columns_of(facts)
+    return _FURTHER | _MAYBE | _MADE | columns_of(facts)
 
 
 def _about_subset(subset: str, facts: Facts) -> str:

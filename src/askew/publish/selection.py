@@ -8,6 +8,8 @@ Of any selection
                                   worse
     ``single``                    subsets of which a query has one pair at most
     ``at_least``                  subset -> measure -> the least gain of its pairs
+    ``smaller_by``                subset -> measure -> by which share of its old size the measure is smaller, at least;
+                                  it is smaller in any case
     ``fronts``                    subset -> {"measures": [...], "original": true}: no pair of a query is as good as
                                   another in all of these measures and better in one; with original, nor is its original
 Of the scheme refairmulate
@@ -62,6 +64,7 @@ class Selection:
     outcomes: dict[str, tuple[str, str]] = field(default_factory=dict)
     single: tuple[str, ...] = ()
     at_least: dict[str, dict[str, float]] = field(default_factory=dict)
+    smaller_by: dict[str, dict[str, float]] = field(default_factory=dict)
     fronts: dict[str, Front] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     labels_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -140,9 +143,9 @@ class _Reader:
         found = self.stated.get("single", [])
         return some_of(found, self.subsets, "selection.single", "subsets") if found != [] else ()
 
-    def at_least(self) -> dict[str, dict[str, float]]:
-        found = self.by_subset("at_least")
-        return {subset: numbers(one, f"selection.at_least.{subset}", self.known) for subset, one in found.items()}
+    def by_measure(self, name: str) -> dict[str, dict[str, float]]:
+        found = self.by_subset(name)
+        return {subset: numbers(one, f"selection.{name}.{subset}", self.known) for subset, one in found.items()}
 
     def fronts(self) -> dict[str, Front]:
         return {
@@ -172,7 +175,8 @@ def read_selection(stated: dict[str, Any], measures: Collection[str], subsets: C
     outcomes = read.outcomes()
     return Selection(
         effectiveness=read.measures("effectiveness"), bias=read.measures("bias"), tolerance=read.tolerance(),
-        outcomes=outcomes, single=read.single(), at_least=read.at_least(), fronts=read.fronts(),
+        outcomes=outcomes, single=read.single(), at_least=read.by_measure("at_least"),
+        smaller_by=read.by_measure("smaller_by"), fronts=read.fronts(),
         labels=read.labels(outcomes), labels_by=read.labels_by(), accepted=read.accepted(),
         optimal=read.numbers("optimal"), groups=read.groups(), weights=read.numbers("weights"),
         measure=next(iter(read.measures("measure")), ""), boxes=read.boxes(),

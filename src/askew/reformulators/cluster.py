@@ -41,15 +41,15 @@ class DocCluster:
         positive(self.method, documents=documents, words=words)
         if not 0 <= similarity < 1:
             raise ConfigError(f"docluster: expected similarity from 0 to less than 1, found {similarity}")
-        self._documents, self._words, self._similarity = documents, words, similarity
+        self.mixes, self._words, self._similarity = documents, words, similarity
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on besides the queries."""
-        return {"documents": self._documents, "words": self._words, "similarity": self._similarity}
+        return {"documents": self.mixes, "words": self._words, "similarity": self._similarity}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then the words of its clusters, the cluster of the best passage first."""
-        reading = Reading(asked, self.method, self._documents)
+        reading = Reading(asked, self.method, self.mixes)
         return append_terms(asked, reading, lambda row: self._chosen([reading.tf_idf(b) for b in reading.bags(row)]))
 
     def _chosen(self, passages: list[Weights]) -> list[str]:
@@ -72,15 +72,15 @@ class TermCluster:
         positive(self.method, documents=documents, words=words, edges=edges)
         if not weight >= 0:
             raise ConfigError(f"termcluster: expected weight of 0 or more, found {weight}")
-        self._documents, self._words, self._weight, self._edges = documents, words, weight, edges
+        self.mixes, self._words, self._weight, self._edges = documents, words, weight, edges
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on besides the queries."""
-        return {"documents": self._documents, "words": self._words, "weight": self._weight, "edges": self._edges}
+        return {"documents": self.mixes, "words": self._words, "weight": self._weight, "edges": self._edges}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then the neighbours of its words in the order of these."""
-        reading = Reading(asked, self.method, self._documents)
+        reading = Reading(asked, self.method, self.mixes)
         return append_terms(asked, reading, lambda row: self._chosen(reading, row))
 
     def _chosen(self, reading: Reading, row: int) -> list[str]:

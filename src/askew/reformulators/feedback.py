@@ -54,11 +54,11 @@ class _Weighted:
     def __init__(self, documents: int, terms: int, common: float) -> None:
         positive(self.method, documents=documents, terms=terms)
         _share(self.method, common=common)
-        self._documents, self._terms, self._common = documents, terms, common
+        self.mixes, self._terms, self._common = documents, terms, common
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on besides the queries."""
-        return {"documents": self._documents, "terms": self._terms, "common": self._common}
+        return {"documents": self.mixes, "terms": self._terms, "common": self._common}
 
     def weighted(self, asked: QueryBatch) -> list[Weights]:
         """Each query as weighted terms: its own and those of its passages."""
@@ -71,7 +71,7 @@ class _Weighted:
         return append_terms(asked, reading, lambda row: best_first(chosen[row]))
 
     def _read(self, asked: QueryBatch) -> Reading:
-        return Reading(asked, self.method, self._documents)
+        return Reading(asked, self.method, self.mixes)
 
     def _weigh(self, reading: Reading) -> list[Weights]:
         usable = self._usable(reading)
@@ -151,7 +151,7 @@ class FairFeedback(Rm3Reformulator):
         }  # fmt: skip
 
     def _read(self, asked: QueryBatch) -> Reading:
-        return Reading(asked, self.method, self._documents, None if self._keep else self._leaning.names_group)
+        return Reading(asked, self.method, self.mixes, None if self._keep else self._leaning.names_group)
 
     def _counted(self, reading: Reading, row: int) -> list[float]:
         leans = [self._leaning.lean(passage.text) for passage in reading.passages[row]]
@@ -189,15 +189,15 @@ class RelevanceFeedback:
 
     def __init__(self, documents: int = 10) -> None:
         positive(self.method, documents=documents)
-        self._documents = documents
+        self.mixes = documents
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on besides the queries."""
-        return {"documents": self._documents}
+        return {"documents": self.mixes}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then the new top words in the order of the passages."""
-        reading = Reading(asked, self.method, self._documents)
+        reading = Reading(asked, self.method, self.mixes)
         tops = [[term for bag in reading.bags(row) for term in top_term(reading, bag)] for row in range(len(reading))]
         return append_terms(asked, reading, lambda row: tops[row])
 

@@ -33,19 +33,19 @@ class OnFields:
 
     def __init__(self, documents: int = 3, words: int = 10) -> None:
         positive(self.method, documents=documents, words=words)
-        self._documents, self._words = documents, words
+        self.mixes, self._words = documents, words
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on besides the queries."""
-        return {"documents": self._documents, "words": self._words}
+        return {"documents": self.mixes, "words": self._words}
 
     def weighted(self, asked: QueryBatch) -> list[Weights]:
         """The best terms of the first passages of each query with their weights."""
-        return self._weigh(Reading(asked, self.method, self._documents))
+        return self._weigh(Reading(asked, self.method, self.mixes))
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query, then its new words by falling weight."""
-        reading = Reading(asked, self.method, self._documents)
+        reading = Reading(asked, self.method, self.mixes)
         weights = self._weigh(reading)
         return append_terms(asked, reading, lambda row: weights[row])
 
@@ -77,7 +77,7 @@ class AdaptiveOnFields(OnFields):
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The expanded query where expansion is preferred; the others are counted."""
-        reading = Reading(asked, self.method, self._documents)
+        reading = Reading(asked, self.method, self.mixes)
         weights, telling = self._weigh(reading), rarity(reading)
         found = Candidates()
         for row, text in enumerate(asked.texts):

@@ -14,23 +14,33 @@ from typing import Any
 
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.fingerprint import digest_file
+from askew.core.shipped import DATA
 from askew.plugins.methods import Candidates, QueryBatch
 
 _ID_NAMES = ("query_id", "qid", "q_id", "id", "_id")
 _TEXT_NAMES = ("reformulated_query", "reformulation", "variation", "text", "query")
 
 
+# Written by the method rewrite with its defaults; a reader took out those that ask for something else or read badly.
+DEMO = DATA / "demo" / "reformulations.tsv"
+
+
 class ReplayReformulator:
     """Candidates read from a TSV or JSON Lines file, QueryGym's output as it is.
 
+    ``file`` demo has reformulations of the embedded demo's queries. ``count``: most candidates of a query.
     ``where`` keeps only the lines whose columns have these values: NAME=VALUE, separated by blanks.
     """
 
     method = "replay"
     reads: frozenset[str] = frozenset()
 
-    def __init__(self, file: str, where: str = "", query_column: str = "", text_column: str = "") -> None:
-        self._path, self._where = Path(file), _conditions(where)
+    def __init__(
+        self, file: str, where: str = "", query_column: str = "", text_column: str = "", count: int | None = None
+    ) -> None:
+        if count is not None and count < 1:
+            raise ConfigError(f"replay: expected count of 1 or more, found {count}")
+        self._path, self._where, self._count = DEMO if file == "demo" else Path(file), _conditions(where), count
         self._columns = (query_column, text_column)
         self._texts: dict[str, list[str]] | None = None
 
@@ -40,7 +50,8 @@ class ReplayReformulator:
             content = digest_file(self._path)[:12]
         except OSError as error:
             raise DataError(f"replay {self._path}: cannot be read ({error.strerror})") from None
-        return {"file": content, "where": self._where, "columns": list(self._columns)}
+        count = {} if self._count is None else {"count": self._count}
+        return {"file": content, "where": self._where, "columns": list(self._columns), **count}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The candidates of each query in the order of the file."""
@@ -48,7 +59,7 @@ class ReplayReformulator:
             self._texts = self._read()
         found = Candidates()
         for row, query_id in enumerate(asked.query_ids):
-            texts = [" ".join(text.split()) for text in self._texts.get(query_id, [])]
+            texts = [" ".join(text.split()) for text in self._texts.get(query_id, [])[: self._count]]
             for text in texts:
                 if text:
                     found.add(row, text)

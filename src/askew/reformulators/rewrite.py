@@ -87,22 +87,24 @@ class RewriteReformulator:
             found.reject("nothing to read", len(asked) - len(readable))
         for row, lines in zip(readable, self._lines(asked, readable), strict=True):
             seen, kept = {plain(asked.texts[row])}, 0
-            for line in map(clean, lines):
+            for text, kind in lines:
+                line = clean(text)
                 reason = refuse(line, seen, asked.texts[row]) or ("beyond count" if kept == self._count else "")
                 if reason:
                     found.reject(reason)
                     continue
                 seen.add(plain(line))
-                found.add(row, line)
+                found.add(row, line, kind=kind)
                 kept += 1
         return found
 
-    def _lines(self, asked: QueryBatch, rows: Sequence[int]) -> Iterator[list[str]]:
-        """What the model writes for the query of each row."""
+    def _lines(self, asked: QueryBatch, rows: Sequence[int]) -> Iterator[list[tuple[str, str | None]]]:
+        """What the model writes for the query of each row, with its kind."""
         if self._trained:
             rewriter = load_rewriter(self._model, self._device)
             # Each by itself: in company the last digits differ, and with them a close choice.
-            yield from (rewriter.write([asked.texts[row]], beams=self._count)[0] for row in rows)
+            for row in rows:
+                yield [(line, None) for line in rewriter.write([asked.texts[row]], beams=self._count)[0]]
             return
         kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
         writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
@@ -111,7 +113,8 @@ class RewriteReformulator:
             texts = [asked.texts[row] for row in block]
             seeds = [seed_for(self._seed, self.method, asked.query_ids[row]) for row in block]
             for by_kind in self._drawn(writer, texts, seeds):
-                yield [line for turn in zip_longest(*by_kind, fillvalue="") for line in turn if line]
+                turns = zip_longest(*by_kind, fillvalue="")
+                yield [(line, kind) for turn in turns for line, kind in zip(turn, self._kinds, strict=True) if line]
 
     def _drawn(self, writer: Generator, texts: Sequence[str], seeds: Sequence[int]) -> Iterator[list[list[str]]]:
         """For each text the samples of each kind."""

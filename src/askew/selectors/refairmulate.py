@@ -1,38 +1,16 @@
-"""The selection of the Refairmulate paper: groups, labels, acceptance, score and subsets.
+"""Optimal, Effective and Fair pairs that lean less: the selection of the Refairmulate paper with stricter acceptance.
 
-Groups, by the original (all measures of a side must meet its threshold)
-    1 effective and unbiased   2 effective only   3 unbiased only   4 neither
-Labels (Eq. 1), by the gains of the first measure named on each side
-    0 both better   1 effectiveness better, bias the same   2 effectiveness the same, bias better
-    3 both the same   4 anything else
-Accepted
-    group 1: labels 0 1 2 3   group 2: 0 2   group 3: 0 1   group 4: 0
+Groups, labels, score and subsets are those of ``askew.selectors.refairmulate_paper``. A pair is accepted only if
+    * its label is accepted for its group: by default labels 0 and 2, so that lean is better and effectiveness is
+      better or the same under the first measure of each side;
+    * the first bias measure is smaller by at least ``least_effect`` of the original's size; an original at zero cannot
+      be improved;
+    * at least ``agreeing`` bias measures are better, the first included, and none of those named is worse;
+    * no effectiveness measure is worse.
+So every pair of Fair has the outcome better-less or same-less. A gain within the tolerance counts as the same.
 
-Columns added to the pairs
-    group      1 to 4
-    label      0 to 4
-    accepted   whether the label is accepted for the group
-    score      weight_eff * gain of the first effectiveness measure + weight_bias * gain of the first bias measure
-    perfect    the variant itself is effective and unbiased
-    is_best    the accepted variant of its query with the highest score; the first of several
-    optimal    the best accepted perfect variant of its query, where the query's group is one of ``optimal_groups``
-    effective  the best accepted variant of its query that optimal could not take
-    fair       optimal or effective: two subsets without a pair in common, and nothing added
-    negative   a variant that worsens: one side or the other ("any"), both sides ("both"), or "effectiveness"
-    optimal_score  the score written with an optimal pair (here: its score)
-
-Where this departs from the paper, and why
-    * Eq. 4 as printed adds the difference new - old of bias, which rewards more bias. Here gains are added, so that
-      larger is better on both sides, as in the public code.
-    * The text says of label 4 "worse on both"; Eq. 1 says "otherwise", and Eq. 1 is followed. ``negative="both"`` is
-      the other reading.
-    * The paper gives no thresholds; 1 and 0 are those of the public code. "Effective" is >= and "unbiased" is
-      |score| <=, which is the same at 1 and 0 and goes on making sense elsewhere.
-    * "Fair combines both with additional pairs": by the published counts and means nothing was added.
-    * Published Optimal files hold groups 2 to 4 only, and Effective files 1 to 4: an original that is perfect already
-      has nothing to gain. ``optimal_groups="1 2 3 4"`` counts those pairs as optimal.
-    * The abstract promises of Effective "higher effectiveness and lower bias" (label 0), section 4 labels 0 and 2; the
-      published files hold the labels accepted for each group, which is followed. ``accept`` narrows it.
+The paper accepts pairs with the same lean for groups 1 and 3, decides by the first bias measure alone, and counts a
+reduction of any size; ``refairmulate-paper`` does as the paper.
 """
 
 from __future__ import annotations
@@ -41,166 +19,63 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from askew.core.errors import ConfigError, one_of
-from askew.core.measure import Direction, gain_column
-from askew.core.outcome import Signs, check_tolerance, signs
-from askew.core.ranking import Flags, Floats, Ints
-from askew.selectors.pairs import PairTable, best_rows, make_pairs
-from askew.selectors.settings import find_measures, finite, measure_texts, parts, whole_numbers
+from askew.core.errors import ConfigError
+from askew.core.measure import gain_column, old_column
+from askew.core.outcome import joint_signs, signs
+from askew.core.ranking import Flags
+from askew.selectors.pairs import PairTable
+from askew.selectors.refairmulate_paper import RefairmulatePaper
 
-GROUPS, LABELS = (1, 2, 3, 4), (0, 1, 2, 3, 4)
-SUBSETS = ("optimal", "effective", "fair", "negative")
-NEGATIVES = ("any", "both", "effectiveness")
+LESS_LEAN = "1: 0 2; 2: 0 2; 3: 0 2; 4: 0 2"
+RESOLVED = "ARaB(tf,who=generic)@10 ARaB(tc,who=generic)@10 ARaB(bool,who=generic)@10"
 
 
-def all_met(effectiveness: Sequence[Floats], threshold: float) -> Flags:
-    """Where every effectiveness score reaches the threshold."""
-    return np.asarray(np.all([values >= threshold for values in effectiveness], axis=0))
+class Refairmulate(RefairmulatePaper):
+    """Optimal, Effective and Fair as in Refairmulate; every chosen pair has less lean by more than one measure.
 
-
-def all_near_zero(bias: Sequence[Floats], threshold: float) -> Flags:
-    """Where every bias score is no further from zero than the threshold."""
-    return np.asarray(np.all([np.abs(values) <= threshold for values in bias], axis=0))
-
-
-def group_of(effective: Flags, unbiased: Flags) -> Ints:
-    """The group of each original."""
-    return 4 - 2 * effective.astype(np.int64) - unbiased
-
-
-def paper_labels(effectiveness: Signs, bias: Signs) -> Ints:
-    """Eq. 1, from the signs of the gains of both sides."""
-    # Rows: effectiveness worse, same, better; columns: bias worse, same, better.
-    table = np.array([[4, 4, 4], [4, 3, 2], [4, 1, 0]])
-    return table[effectiveness + 1, bias + 1]
-
-
-def is_accepted(group: Ints, label: Ints, accept: Mapping[int, frozenset[int]], labels: Sequence[int]) -> Flags:
-    """Where the label is one of those accepted for the group."""
-    table = np.array([[one in accept.get(each, ()) for one in labels] for each in GROUPS])
-    return np.asarray(table[group - 1, label], np.bool_)
-
-
-def worsens(effectiveness: Flags, bias: Flags, negative: str) -> Flags:
-    """Which variants serve as negative samples, from where each side is worse."""
-    if negative == "effectiveness":
-        return effectiveness
-    return effectiveness | bias if negative == "any" else effectiveness & bias
-
-
-def check_directions(effectiveness: Sequence[str], bias: Sequence[str], directions: Mapping[str, Direction]) -> None:
-    """Thresholds make sense only where effectiveness is best when high, and bias when near zero."""
-    for name in effectiveness:
-        if directions[name] is not Direction.UP:
-            raise ConfigError(
-                f"refairmulate: expected an effectiveness measure for which higher is better, found {name}"
-            )
-    for name in bias:
-        if directions[name] is Direction.UP:
-            raise ConfigError(
-                f"refairmulate: expected a bias measure that is best at zero, found {name}; "
-                "the selectors pareto and epsilon take any"
-            )
-
-
-def read_accept(text: str) -> dict[int, frozenset[int]]:
-    """Read ``1: 0 1 2 3; 2: 0 2``: the labels accepted for each group."""
-    read = parts(text, "accept")
-    unknown = [group for group in read if group not in map(str, GROUPS)]
-    if unknown:
-        raise ConfigError(f"accept: expected the groups {', '.join(map(str, GROUPS))}, found {unknown[0]!r}")
-    return {int(group): whole_numbers(labels, LABELS, f"accept, group {group}") for group, labels in read.items()}
-
-
-def check_weights(effectiveness: float, bias: float) -> tuple[float, float]:
-    """The weights of the score: of zero or more, and not both zero."""
-    found = finite(effectiveness, "weight_eff", 0.0), finite(bias, "weight_bias", 0.0)
-    if not any(found):
-        raise ConfigError("weight_eff, weight_bias: expected at least one above zero, found both zero")
-    return found
-
-
-class Refairmulate:
-    """Groups, labels and subsets (Optimal, Effective, Fair, negative) as the Refairmulate paper defines them."""
+    ``least_effect``  the least reduction of the first bias measure, as a share of the original's size.
+    ``agreeing``      how many of the bias measures must be better, the first included.
+    """
 
     name = "refairmulate"
-    subsets = SUBSETS
 
     def __init__(
         self,
         effectiveness: str = "RR@10",
-        bias: str = "ARaB(tf)@10 ARaB(tc)@10 ARaB(bool)@10 LexiconShare@10",
+        bias: str = RESOLVED,
+        least_effect: float = 0.1,
+        agreeing: int = 2,
         theta_eff: float = 1.0,
         theta_bias: float = 0.0,
         weight_eff: float = 1.0,
         weight_bias: float = 1.0,
         tolerance: float = 0.0,
-        accept: str = "1: 0 1 2 3; 2: 0 2; 3: 0 1; 4: 0",
+        accept: str = LESS_LEAN,
         optimal_groups: str = "2 3 4",
         negative: str = "any",
     ) -> None:
-        self._effectiveness = measure_texts(effectiveness, "effectiveness")
-        self._bias = measure_texts(bias, "bias")
-        self._theta = finite(theta_eff, "theta_eff"), finite(theta_bias, "theta_bias", 0.0)
-        self._weights = check_weights(weight_eff, weight_bias)
-        self._tolerance, self._accept = check_tolerance(tolerance), read_accept(accept)
-        self._optimal_groups = whole_numbers(optimal_groups, GROUPS, "optimal_groups")
-        self._negative = one_of(negative, NEGATIVES, "negative")
+        super().__init__(
+            effectiveness, bias, theta_eff, theta_bias, weight_eff, weight_bias, tolerance, accept, optimal_groups,
+            negative,
+        )  # fmt: skip
+        if not 0 <= least_effect <= 1:
+            raise ConfigError(f"least_effect: expected a share from 0 to 1, found {least_effect}")
+        if not 1 <= agreeing <= len(self._bias):
+            raise ConfigError(
+                f"agreeing: expected 1 to {len(self._bias)}, the number of measures that bias names, found {agreeing}; "
+                "name more measures or set another number"
+            )
+        self._least_effect, self._agreeing = float(least_effect), agreeing
 
     def settings(self) -> Mapping[str, Any]:
         """All that the selection depends on besides the scores."""
-        return {
-            "effectiveness": list(self._effectiveness), "bias": list(self._bias),
-            "theta_eff": self._theta[0], "theta_bias": self._theta[1],
-            "weight_eff": self._weights[0], "weight_bias": self._weights[1], "tolerance": self._tolerance,
-            "accept": {str(group): sorted(labels) for group, labels in sorted(self._accept.items())},
-            "optimal_groups": sorted(self._optimal_groups), "negative": self._negative,
-        }  # fmt: skip
+        return {**super().settings(), "least_effect": self._least_effect, "agreeing": self._agreeing}
 
-    def measures(self) -> tuple[str, ...]:
-        """The measures it selects by."""
-        return (*self._effectiveness, *self._bias)
-
-    def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
-        """The pairs with the columns told above."""
-        return self.select_counted(scored, directions).table
-
-    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
-        """As ``select``, with the count of what was left out."""
-        effectiveness = find_measures(self._effectiveness, directions, "effectiveness")
-        bias = find_measures(self._bias, directions, "bias")
-        check_directions(effectiveness, bias, directions)
-        pairs = make_pairs(scored, directions, effectiveness, bias, self._tolerance)
-        return pairs.with_columns(**self._choose(pairs, effectiveness, bias))
-
-    def _choose(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> dict[str, Any]:
-        group = group_of(self._effective(pairs, "old", effectiveness), self._unbiased(pairs, "old", bias))
-        perfect = self._effective(pairs, "new", effectiveness) & self._unbiased(pairs, "new", bias)
-        gains = pairs.values(gain_column(effectiveness[0])), pairs.values(gain_column(bias[0]))
-        sides = signs(gains[0], self._tolerance), signs(gains[1], self._tolerance)
-        label = paper_labels(*sides)
-        accepted = is_accepted(group, label, self._accept, LABELS)
-        score = self._weights[0] * gains[0] + self._weights[1] * gains[1]
-        best = [
-            best_rows(pairs.query, pairs.queries, [score], eligible)
-            for eligible in _eligible(accepted, perfect & np.isin(group, list(self._optimal_groups)))
-        ]
-        return {
-            "group": group.astype(np.int8), "label": label.astype(np.int8), "accepted": accepted, "score": score,
-            "perfect": perfect, "is_best": best[0], "optimal": best[1], "effective": best[2], "fair": best[1] | best[2],
-            "negative": worsens(sides[0] < 0, sides[1] < 0, self._negative),
-            "optimal_score": pl.Series(np.where(best[1], score, np.nan)).fill_nan(None),
-        }  # fmt: skip
-
-    def _effective(self, pairs: PairTable, when: str, measures: Sequence[str]) -> Flags:
-        return all_met(pairs.each(when, measures), self._theta[0])
-
-    def _unbiased(self, pairs: PairTable, when: str, measures: Sequence[str]) -> Flags:
-        return all_near_zero(pairs.each(when, measures), self._theta[1])
-
-
-def _eligible(accepted: Flags, can_be_optimal: Flags) -> tuple[Flags, Flags, Flags]:
-    """Who may be the best, the optimal and the effective variant of a query."""
-    return accepted, accepted & can_be_optimal, accepted & ~can_be_optimal
+    def _holds(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> Flags:
+        gains = pairs.each("gain", bias)
+        less, old = pairs.values(gain_column(bias[0])), pairs.values(old_column(bias[0]))
+        large = (less > self._tolerance) & (less >= self._least_effect * np.abs(old))
+        agreeing = np.sum([signs(gain, self._tolerance) > 0 for gain in gains], axis=0) >= self._agreeing
+        unharmed = joint_signs([*pairs.each("gain", effectiveness), *gains], self._tolerance) >= 0
+        return np.asarray(large & agreeing & unharmed, np.bool_)

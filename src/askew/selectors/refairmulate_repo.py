@@ -42,7 +42,7 @@ from askew.core.measure import Direction
 from askew.core.outcome import Signs, check_tolerance, signs
 from askew.core.ranking import Flags, Floats, Ints
 from askew.selectors.pairs import PairTable, best_rows, make_pairs
-from askew.selectors.refairmulate import (
+from askew.selectors.refairmulate_paper import (
     NEGATIVES,
     SUBSETS,
     all_met,

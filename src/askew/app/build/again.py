@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.app.build.pairs import ALLOW, without_judged
 from askew.app.build.variants import ORIGINAL, SCHEMA
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, gain_column
@@ -56,12 +57,12 @@ class Hard:
     version = 1
     together = "query_id"
 
-    def __init__(self, measure: str, direction: Direction, ties: bool = False) -> None:
-        self.measure, self._direction, self.ties = measure, direction, ties
+    def __init__(self, measure: str, direction: Direction, ties: bool = False, judged_sources: str = ALLOW) -> None:
+        self.measure, self._direction, self.ties, self._judged_sources = measure, direction, ties, judged_sources
 
     def settings(self) -> Mapping[str, Any]:
-        """The measure that nothing improves, and whether as good as before is hard too."""
-        return {"measure": self.measure, "ties": self.ties}
+        """The measure that nothing improves, whether as good as before is hard too, and which candidates are read."""
+        return {"measure": self.measure, "ties": self.ties, "judged_sources": self._judged_sources}
 
     def rows_used(self, table: pa.Table) -> int:
         """Every variant but the originals was a pair."""
@@ -69,7 +70,8 @@ class Hard:
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Original and best candidate of each hard query."""
-        pairs = pl.DataFrame(pl.from_arrow(rows))
+        every = pl.DataFrame(pl.from_arrow(rows))
+        pairs = every if self._judged_sources == ALLOW else without_judged(every)
         gain = pl.col(gain_column(self.measure))
         best = pairs.filter(gain.is_not_nan() & gain.is_not_null()).sort(
             "query_id", gain, descending=[False, True], maintain_order=True
@@ -77,6 +79,7 @@ class Hard:
         sign = signs(best.get_column(gain_column(self.measure)).to_numpy())
         hard = best.filter(pl.Series(sign <= (0 if self.ties else -1)))
         counts = {
+            "made from a document judged relevant": every.height - pairs.height,
             "not the best of its query": pairs.height - best.height,
             "improved" if self.ties else "as good or better": best.height - hard.height,
         }

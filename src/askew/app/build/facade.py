@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
@@ -38,7 +39,9 @@ class Pairs:
     @property
     def notes(self) -> list[str]:
         """What a user should know before relying on the figures."""
-        return self.build.notes
+        stage, pairs = self.build.select, self.outcomes.get("pairs")
+        judged = judged_note(stage, self.table()) if stage and pairs and pairs.manifest.parts else None
+        return [*self.build.notes, *([f"pairs: {judged}"] if judged else [])]
 
     def table(self, step: str = "pairs") -> pl.DataFrame:
         """The rows that a step made; the pairs unless another step is named."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from askew.app.build.across import StepScores
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
 from askew.app.build.pairs import Select
 from askew.app.build.queries import Classify, with_named_classifier
@@ -27,7 +28,7 @@ from askew.app.search.compose import make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
 from askew.core import defaults
 from askew.core.address import know_secrets
-from askew.core.errors import ConfigError, DataError, UnknownName, check_name
+from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
@@ -209,8 +210,9 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
-        select = _select(recipe, evaluate)
-        steps += [Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
+        others, across = _across(recipe, resources, evaluate, steps)
+        select = _select(recipe, evaluate, across)
+        steps += [*others, Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
     steps = [
@@ -238,14 +240,41 @@ def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
     return steps[: names.index(until) + 1]
 
 
+def _across(
+    recipe: Recipe, resources: Resources, evaluate: Evaluate, steps: list[Step]
+) -> tuple[list[Step], dict[str, StepScores]]:
+    """The steps that search all candidates with the rankers that ``across`` of [select] names, and their scores."""
+    names = recipe.table("select").get("across", [])
+    found: list[Step] = []
+    tables = {_cross_name(given, f"cross.{number}"): given for number, given in enumerate(recipe.tables("cross"))}
+    if names:
+        _refuse_other_than_names("select.across", names)
+        check_names("ranker of [[cross]]", names, tables, "select.across")
+    for name in names:
+        given = {key: value for key, value in tables[name].items() if key != "name"}
+        if "of" in given:
+            raise ConfigError(f"recipe: select.across names {name!r}, so all candidates are searched: leave out of")
+        found += _asked(f"cross-{name}", "kept", given, resources, evaluate, "cross")
+    keys = Plan({"queries": resources.queries}, [*steps, *found]).keys() if names else {}
+    return found, {name: StepScores(resources.store, f"cross-{name}", keys[f"cross-{name}"]) for name in names}
+
+
+def _cross_name(given: Mapping[str, Any], section: str) -> str:
+    return _plain_name(given.get("name", given.get("ranker", "bm25")), section)
+
+
 def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
     """What asks chosen pairs of other rankers, and hard queries once more."""
     steps: list[Step] = []
     for number, given in enumerate(recipe.tables("cross")):
         section = f"cross.{number}"
+        ranker = _cross_name(given, section)
+        if ranker in select.across:
+            continue
         known = [name for name in select.selector.subsets if name != "negative"]
         chosen = ChosenPairs(read_subsets(given.pop("of", known), select.selector.subsets, section))
-        name = f"cross-{_plain_name(given.pop('name', given.get('ranker', 'bm25')), section)}"
+        given.pop("name", None)
+        name = f"cross-{ranker}"
         steps.append(Step(f"{name}-chosen", chosen, "pairs"))
         steps += _asked(name, f"{name}-chosen", given, resources, evaluate, section)
     if recipe.sections.get("hard"):
@@ -255,7 +284,7 @@ def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Sel
         if not isinstance(ties, bool):
             raise ConfigError(f"recipe: hard.ties should be true or false, found {ties!r}")
         name = f"hard-{_plain_name(given.get('ranker', 'bm25'), 'hard')}"
-        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties), "pairs"))
+        steps.append(Step("hard", Hard(measure, evaluate.directions[measure], ties, select.judged_sources), "pairs"))
         steps += _asked(name, "hard", given, resources, evaluate, "hard")
     return steps
 
@@ -372,14 +401,15 @@ def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Ev
     return Evaluate(measures, resources, groups=groups)
 
 
-def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
+def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]) -> Select:
     given = recipe.table("select")
-    per = given.pop("per", "query")
+    given.pop("across", None)
+    how = {name: given.pop(name) for name in ("per", "judged_sources") if name in given}
     selector: SelectorPlugin = from_spec("selector", given)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
         raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
-    return Select(selector, evaluate.directions, per)
+    return Select(selector, evaluate.directions, **how, across=across)
 
 
 def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
 from askew.app.build.summary import counted_groups
@@ -30,7 +31,7 @@ from askew.publish.selection import MIXED, SIGNS
 from askew.selectors.boxes import agg_all, agg_box
 from askew.selectors.pairs import make_pairs
 from askew.selectors.pareto import robust
-from askew.selectors.refairmulate import paper_labels
+from askew.selectors.refairmulate_paper import paper_labels
 from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
@@ -51,7 +52,7 @@ class _Release:
                 f"publish: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]"
             )
         self.build, self.store, self.outcomes = build, store, outcomes
-        self.selector: SelectorPlugin = build.select.selector
+        self.stage, self.selector = build.select, build.select.selector
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.others = [
             step.name for step in build.plan.steps if step.name.startswith(_CROSS) and isinstance(step.stage, Evaluate)
@@ -61,6 +62,8 @@ class _Release:
         pairs = self.read(_PAIRS)
         chosen = pairs.filter(pl.any_horizontal(*self.selector.subsets))
         facts = self.facts(self.scheme(pairs.columns))
+        if judged := judged_note(self.stage, pairs):
+            facts["judged_sources"] = judged
         tables = self.repair(facts) if facts["scheme"] == BOXES else None
         if self.others:
             chosen = self.with_robust(chosen)
@@ -127,8 +130,12 @@ class _Release:
         given = self.selector.settings()
         measure = given["measure"]
         direction = self.build.evaluate.directions[measure]
-        every = agg_all(self.compared("scores"), measure, self.ranker, direction, given["missing"])
+        scored = self.compared("scores")
+        allowed = self.stage.allowed(scored)
+        every = agg_all(allowed, measure, self.ranker, direction, given["missing"])
         facts["dropped"] |= {f"agg.all: {why}": count for why, count in every.dropped.items()}
+        if left := scored.height - allowed.height:
+            facts["dropped"]["agg.all: made from a document judged relevant"] = left
         judged = any("judgements" in one.family.reads for one in self.build.evaluate.asked)
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
         return Tables({"all": every.table, "gold": agg_box(every.table)}, judgements)
@@ -175,7 +182,8 @@ def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:
 def _selection(selector: SelectorPlugin) -> dict[str, Any]:
     """What a selection of ours promises of its subsets, for those who check it; nothing of anybody else's."""
     promises: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-        "refairmulate": _paper, "refairmulate-repo": _repo, "boxes": _boxes, "pareto": _pareto, "epsilon": _epsilon,
+        "refairmulate": _less_lean, "refairmulate-paper": _paper, "refairmulate-repo": _repo, "boxes": _boxes,
+        "pareto": _pareto, "epsilon": _epsilon,
     }  # fmt: skip
     promise = promises.get(selector.name)
     return {} if promise is None else promise(selector.settings())
@@ -190,6 +198,16 @@ def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
         "weights": {effectiveness[0]: given["weight_eff"], bias[0]: given["weight_bias"]},
         "labels": _labels(paper_labels),
         "labels_by": {"effectiveness": effectiveness[:1], "bias": bias[:1]},
+    }
+
+
+def _less_lean(given: Mapping[str, Any]) -> dict[str, Any]:
+    """As the paper; no chosen pair is worse by any measure, and the first bias measure is smaller by a share."""
+    measures = [*given["effectiveness"], *given["bias"]]
+    return {
+        **_paper(given),
+        "at_least": {"fair": dict.fromkeys(measures, 0.0 - given["tolerance"])},
+        "smaller_by": {"fair": {given["bias"][0]: given["least_effect"]}},
     }
 
 

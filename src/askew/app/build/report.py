@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.across import NEGATIVE
 from askew.app.build.counted import counted_parts
-from askew.app.build.pairs import Select
+from askew.app.build.pairs import Select, judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
 from askew.app.build.summary import counted_groups
@@ -55,7 +56,7 @@ from askew.statistics.intervals import gain_bounds, mean_test
 from askew.statistics.significance import holm, two_sided_p
 
 CROSS, HARD = "cross-", "hard-"
-NEGATIVE, NOT_CHOSEN = "negative", "not chosen"
+NOT_CHOSEN = "not chosen"
 # So many points of each kind are drawn; more would hide one another and make the page heavy.
 MOST_POINTS = 1200
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
@@ -132,7 +133,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     part = dict.fromkeys(directions, HELD_OUT)
     if selector.name == "boxes":
         part |= dict.fromkeys(lean, NAMES) | dict.fromkeys(effectiveness, DECIDES)
-    elif selector.name == "refairmulate":
+    elif selector.name == "refairmulate-paper":
         part |= dict.fromkeys(looked_at, GROUPS) | dict.fromkeys((effectiveness[0], lean[0]), DECIDES)
     else:
         part |= dict.fromkeys(looked_at, DECIDES)
@@ -260,7 +261,9 @@ class _Report:
             ("pairs", f"{len(self.pairs):,} of {self.pairs['query_id'].n_unique():,} queries"), ("subsets", chosen),
             ("groups", "; ".join(f"{', '.join(names)} (lexicon {one.id})" for one, names in groups) or "none"),
         ]  # fmt: skip
-        return [paragraph(about, kind="lead"), paragraph(sentence_of(self.choice)), facts(rows)]
+        judged = judged_note(self.stage, self.pairs)
+        said = sentence_of(self.choice) + (f" {judged}." if judged else "")
+        return [paragraph(about, kind="lead"), paragraph(said), facts(rows)]
 
     def _foot(self) -> list[Markup]:
         manifest = self.outcomes["pairs"].manifest
@@ -295,7 +298,8 @@ class _Report:
 
     def _against(self) -> Section:
         """The difference to effectiveness-only selection, tested for each measure and corrected over them."""
-        rows = against_effectiveness(self.pairs, self.main, self.choice.effectiveness, self.directions)
+        allowed = self.stage.allowed(self.pairs)
+        rows = against_effectiveness(allowed, self.main, self.choice.effectiveness, self.directions)
         found = against_table(rows, self.directions, self.bounds)
         ps: dict[str, float] = {}
         for name, direction in self.directions.items():
@@ -366,8 +370,7 @@ class _Report:
             pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
             None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
         )  # fmt: skip
-        needed = ["query_id", "variant_id", "text", "method", column_of(measure)]
-        every = _frame(self.store, self.outcomes["scores"], needed)
+        every = self.stage.allowed(_frame(self.store, self.outcomes["scores"]))
         originals = every.filter(pl.col("method") == ORIGINAL)
         # Variants whose original found nothing are counted where pairs are made, and belong to no original here.
         scores = every.filter(pl.col("query_id").is_in(originals.get_column("query_id").implode()))
@@ -377,7 +380,7 @@ class _Report:
             queries,
             refined_table(self.pairs, values, self.chosen, measure, direction, self.bounds[measure]),
             buckets(agg_all(scores, measure, self.ranker, direction, missing).table),
-            hard_table(self.pairs, rankers, measure, direction),
+            hard_table(self.stage.allowed(self.pairs), rankers, measure, direction),
         )
         return refined_section(self.files, found, measure, self.ranker, public_text(resources.collection.id))
 

@@ -87,6 +87,12 @@ class Resources:
         """All judgements."""
         return TableSource(self.collection.judgements)
 
+    @cached_property
+    def relevant(self) -> pa.Table:
+        """The queries with the documents judged relevant to them."""
+        table = self.judgements.table
+        return table.filter(pc.greater(table["relevance"], 0)).select(["query_id", "doc_id"])
+
     def index_key(self, ranker: str, settings: dict[str, Any]) -> str:
         """Names an index of the documents for a ranker."""
         return fingerprint({"index": ranker, "settings": settings, "documents": self.documents.key})

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from askew.app.build.resources import Resources
+from askew.app.build.variants import KIND, PROBABILITIES, SCHEMA, SOURCES
 from askew.app.scoring.annotate import Annotate, stage_of
 from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.requested import CountKey, keys_of
@@ -21,14 +23,18 @@ from askew.core.measure import Bounds, Direction, check_columns, column_of
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.kinds import DocMentions
 
-_CARRIED = ("query_id", "variant_id", "text", "method", "settings", "doc_id")
+SOURCE_JUDGED = "source_judged"
+_CARRIED = (*SCHEMA.names, KIND, *PROBABILITIES.values())
 
 
 class Evaluate:
-    """Scores every variant by every measure, with the judgements of its query."""
+    """Scores every variant by every measure, with the judgements of its query.
+
+    ``source_judged`` says whether a document that the variant was made from is judged relevant to its query.
+    """
 
     name = "evaluate"
-    version = 2
+    version = 4
 
     def __init__(
         self, measures: Sequence[str], resources: Resources, groups: Groups | None = None,
@@ -63,11 +69,10 @@ class Evaluate:
     def settings(self) -> Mapping[str, Any]:
         """The measures with every parameter, and the keys of what they read."""
         counts = [self._resources.mentions_key(self._annotate(key)) for key in keys_of(self.asked)]
-        judged = any("judgements" in one.family.reads for one in self.asked)
         return {
             "measures": {one.text: one.signature for one in self.asked},
             "mentions": counts,
-            "judgements": self._resources.judgements.key if judged else None,
+            "judgements": self._resources.judgements.key,
         }
 
     def _annotate(self, key: CountKey) -> Annotate:
@@ -89,9 +94,18 @@ class Evaluate:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """The variants with a column for each measure."""
         table = rows.select([name for name in _CARRIED if name in rows.column_names])
+        if SOURCES.name in rows.column_names:
+            table = table.append_column(SOURCE_JUDGED, self._source_judged(rows))
         for text, values in self.scorer.score(lists_of(rows)).items():
             table = table.append_column(column_of(text), pa.array(values, pa.float64()))
         return table, {}
+
+    def _source_judged(self, rows: pa.Table) -> pa.Array:
+        sources = pl.DataFrame(pl.from_arrow(rows.select(["query_id", SOURCES.name]))).with_row_index("row")
+        relevant = pl.DataFrame(pl.from_arrow(self._resources.relevant))
+        made = sources.explode(SOURCES.name).rename({SOURCES.name: "doc_id"})
+        hit = made.join(relevant, on=["query_id", "doc_id"], how="semi")["row"].unique()
+        return sources["row"].is_in(hit.implode()).to_arrow()
 
 
 def lists_of(rows: pa.Table) -> ScoredLists:

@@ -14,19 +14,29 @@ import pyarrow.compute as pc
 
 from askew.app.search.reformulate import FirstPass
 from askew.core.address import without_secret_values
-from askew.plugins.methods import FilterPlugin, QueryBatch, ReformulatorPlugin
+from askew.plugins.methods import FilterPlugin, JudgingFilter, QueryBatch, ReformulatorPlugin
 
 ORIGINAL = "original"
 # So many queries have their first passages in memory at a time.
 _CHUNK = 1000
 SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
+# The documents that a candidate was made from; named as Parquet names what is in a list.
+SOURCES = pa.field("sources", pa.list_(pa.field("element", pa.string())))
+KIND = "kind"
+# What the filter equivalence says of a candidate: the columns, by the names of its outputs.
+PROBABILITIES = {"same": "p_same", "natural": "p_natural"}
+_MADE = SCHEMA.append(SOURCES).append(pa.field(KIND, pa.string()))
 
 
 class ReformulateStage:
-    """Writes the variants of each query: the original first, then the candidates of every method in turn."""
+    """Writes the variants of each query: the original first, then the candidates of every method in turn.
+
+    ``sources`` has the documents that a candidate was made from: its ``doc_id``, or the passages that its method mixed.
+    ``kind`` is the kind of reformulation where the method has kinds.
+    """
 
     name = "reformulate"
-    version = 1
+    version = 3
 
     def __init__(
         self, methods: Mapping[str, ReformulatorPlugin], first_pass: Callable[[], FirstPass], first_key: str
@@ -62,32 +72,48 @@ class ReformulateStage:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Variants, query by query."""
         parts = [self._variants(rows.slice(start, _CHUNK)) for start in range(0, rows.num_rows, _CHUNK)]
-        return pa.concat_tables(parts) if parts else SCHEMA.empty_table(), {}
+        return pa.concat_tables(parts) if parts else _MADE.empty_table(), {}
 
     def _variants(self, rows: pa.Table) -> pa.Table:
         ids, texts = rows["query_id"].to_pylist(), rows["text"].to_pylist()
         asked = self._first.ask(ids, texts) if self._reads else QueryBatch(tuple(ids), tuple(texts))
         if "context" in rows.column_names:
             asked = replace(asked, contexts=tuple(rows["context"].to_pylist()))
-        made: list[list[tuple[str | None, ...]]] = [
-            [(query, query, text, ORIGINAL, None, None)] for query, text in zip(ids, texts, strict=True)
+        made: list[list[tuple[Any, ...]]] = [
+            [(query, query, text, ORIGINAL, None, None, None, None)] for query, text in zip(ids, texts, strict=True)
         ]
         for name, method in self.methods.items():
             settings = json.dumps(without_secret_values(dict(method.settings())), sort_keys=True)
             found = method.reformulate(asked)
             counts: Counter[int] = Counter()
-            for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True):
+            kinds = found.kinds or [None] * len(found)
+            for row, text, doc_id, kind in zip(found.rows, found.texts, found.doc_ids, kinds, strict=True):
                 counts[row] += 1
-                made[row].append((ids[row], f"{ids[row]}:{name}.{counts[row]}", text, name, settings, doc_id))
+                sources = mixed_passages(method, asked, row) if doc_id is None else [doc_id]
+                variant_id = f"{ids[row]}:{name}.{counts[row]}"
+                made[row].append((ids[row], variant_id, text, name, settings, doc_id, sources, kind))
         columns = zip(*(variant for variants in made for variant in variants), strict=True)
-        return pa.table([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)
+        return pa.table([pa.array(one, kind) for one, kind in zip(columns, _MADE.types, strict=True)], schema=_MADE)
+
+
+def mixed_passages(method: ReformulatorPlugin, asked: QueryBatch, row: int) -> list[str]:
+    """The passages of a query that a candidate without a document of its own was made from.
+
+    A method that reads passages says with ``mixes`` how many; without it, all that it was given count.
+    """
+    if "passages" not in method.reads or asked.passages is None:
+        return []
+    return [passage.doc_id for passage in asked.passages[row][: getattr(method, "mixes", None)]]
 
 
 class Keep:
-    """Drops the candidates that a filter refuses, counted by reason. The original always stays."""
+    """Drops the candidates that a filter refuses, counted by reason. The original always stays.
+
+    ``p_same`` and ``p_natural`` are the probabilities of the filter equivalence; null where it is not in the list.
+    """
 
     name = "filter"
-    version = 1
+    version = 2
     together = "query_id"
 
     def __init__(self, filters: Sequence[FilterPlugin]) -> None:
@@ -104,12 +130,21 @@ class Keep:
         numbers = {query: number for number, query in enumerate(originals)}
         left = [i for i, method in enumerate(methods) if method != ORIGINAL]
         dropped: Counter[str] = Counter()
+        found: dict[str, list[float | None]] = {name: [None] * len(ids) for name in PROBABILITIES}
         for one in self.filters:
-            reasons = one.check(
-                [originals[ids[i]] for i in left], [texts[i] for i in left], [numbers[ids[i]] for i in left]
-            )
+            pairs = [originals[ids[i]] for i in left], [texts[i] for i in left]
+            if isinstance(one, JudgingFilter):
+                scores = one.score(*pairs)
+                reasons = [one.reason(each) for each in scores]
+                for i, each in zip(left, scores, strict=True):
+                    for name, values in found.items():
+                        values[i] = each[name]
+            else:
+                reasons = one.check(*pairs, [numbers[ids[i]] for i in left])
             dropped.update(reason for reason in reasons if reason is not None)
             left = [i for i, reason in zip(left, reasons, strict=True) if reason is None]
         stays = set(left)
         kept = [method == ORIGINAL or i in stays for i, method in enumerate(methods)]
+        for name, column in PROBABILITIES.items():
+            rows = rows.append_column(column, pa.array(found[name], pa.float64()))
         return rows.filter(pa.array(kept, pa.bool_())), dict(dropped)

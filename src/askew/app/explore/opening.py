@@ -31,6 +31,13 @@ from askew.engine.store import Store
 from askew.rankers.disk import TEXTS, StoredTexts, read_header
 
 DEMO = "demo"
+# The demo's own reformulations are of its own queries; in the explorer people type others.
+_ANY_QUERY = {
+    "reformulate": [
+        {"method": "extract", "count": 20}, {"method": "fairfeedback"}, {"method": "swap"}, {"method": "reduce"}
+    ],
+    "filter": [{"filter": "rules"}, {"filter": "semantic"}],
+}  # fmt: skip
 NO_INDEX = "this store has no index that kept its texts: open it with index=, as in askew serve STORE --index INDEX"
 
 
@@ -123,7 +130,9 @@ def _counting(sources: Sources, store: Store | None) -> ExplorerCounts:
 
 def _methods_of(sources: Sources, counting: ExplorerCounts) -> Recipe:
     """The recipe whose methods and filters are used."""
-    return demo_recipe(counting.named) if sources.recipe is None else read_recipe(sources.recipe)
+    if sources.recipe is not None:
+        return read_recipe(sources.recipe)
+    return Recipe(DEMO, {**demo_recipe(counting.named).sections, **_ANY_QUERY})
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:

@@ -61,7 +61,7 @@ class LlmReformulator:
         self.reads = frozenset({"passages"}) if self._prompt.uses_passages else frozenset()
         self._sampling = {"temperature": _real(temperature), "top_p": _real(top_p), max_tokens_field: max_tokens}
         self._model, self._name, self._seed, self._json = model, endpoint_name, seed, json
-        self._samples, self._count, self._passages, self._passage_chars = samples, count, passages, passage_chars
+        self._samples, self._count, self.mixes, self._passage_chars = samples, count, passages, passage_chars
         self._on_failure = on_failure
         self._account = Account()
         endpoint = Endpoint(base_url, key_variable, float(timeout_s), attempts, float(backoff_s), float(max_wait_s),
@@ -80,7 +80,7 @@ class LlmReformulator:
 
     def settings(self) -> Mapping[str, Any]:
         """What the candidates depend on: not where the endpoint is, nor how patiently it is asked."""
-        shown = {"passages": self._passages, "passage_chars": self._passage_chars} if self.reads else {}
+        shown = {"passages": self.mixes, "passage_chars": self._passage_chars} if self.reads else {}
         return {
             "model": self._model, "endpoint_name": self._name, "prompt": self._prompt.id, "samples": self._samples,
             "count": self._count, **self._sampling, "seed": self._seed, "json": self._json,
@@ -123,7 +123,7 @@ class LlmReformulator:
         return jobs
 
     def _requests(self, query_id: str, query: str, passages: tuple[Passage, ...]) -> list[Request]:
-        shown = [clip(mended(passage.text), self._passage_chars) for passage in passages[: self._passages]]
+        shown = [clip(mended(passage.text), self._passage_chars) for passage in passages[: self.mixes]]
         values = {
             "query": query,
             "count": str(self._count),

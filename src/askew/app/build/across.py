@@ -1,0 +1,120 @@
+"""Choosing across rankers: a candidate must be acceptable under each of them, and counts by its smallest gain.
+
+No selector knows of several rankers. A candidate is acceptable under a ranker if the selector chooses it there when it
+is the only candidate of its query. Among those acceptable under all rankers the selector chooses as it does under
+one, by scores in which every measure has the smallest gain of the candidate under any of the rankers. Lean differs in
+size from ranker to ranker: gains of measures that are best at zero or low are compared as shares of the original's
+size, unless an original is at zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.app.build.variants import ORIGINAL
+from askew.core.errors import StoreError
+from askew.core.measure import Direction, column_of, new_column, old_column
+from askew.core.ranking import Floats
+from askew.engine.store import Store
+from askew.plugins.kinds import SelectorPlugin
+from askew.selectors.tables import under
+
+NEGATIVE = "negative"
+_KEYS = ["query_id", "variant_id"]
+
+
+class Chosen(Protocol):
+    """What a selector gives: pairs, and the count of what it left out."""
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The pairs."""
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """What was left out, by reason."""
+
+
+@dataclass(frozen=True)
+class StepScores:
+    """The scores of all candidates under another ranker: a finished step of the same plan, by its key."""
+
+    store: Store
+    step: str
+    key: str
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The scores, read once."""
+        manifest = self.store.finished(self.step, self.key)
+        if manifest is None:
+            raise StoreError(
+                f"step {self.step!r}: expected its scores before pairs are chosen, found none; run it again"
+            )
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(self.store.read(manifest))))
+
+
+def choose_across(
+    selector: SelectorPlugin,
+    scored: pl.DataFrame,
+    others: Mapping[str, pl.DataFrame],
+    directions: Mapping[str, Direction],
+) -> pl.DataFrame:
+    """The pairs among candidates that are acceptable under every ranker, as the selector marks them by smallest gains.
+
+    ``scored`` are the scores under the ranker of the recipe, ``others`` those under the other ones, by name.
+    """
+    held = scored.filter(pl.col("method") != ORIGINAL).select(_KEYS)
+    for table in (scored, *others.values()):
+        held = held.join(acceptable(selector, table, directions), on=_KEYS, how="semi", maintain_order="left")
+    kept = scored.filter((pl.col("method") == ORIGINAL) | pl.struct(_KEYS).is_in(held.to_struct().implode()))
+    found: Chosen = selector.select_counted(smallest_gains(kept, others, directions), directions)
+    return found.table
+
+
+def acceptable(selector: SelectorPlugin, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+    """The candidates that a selector chooses for a subset if each is the only one of its query."""
+    is_original = pl.col("method") == ORIGINAL
+    originals = scored.filter(is_original)
+    candidates = scored.filter(~is_original).join(originals, on="query_id", how="semi", maintain_order="left")
+    numbers = pl.Series("query_id", np.arange(candidates.height)).cast(pl.String)
+    own = candidates.select("query_id").join(originals, on="query_id", how="left", maintain_order="left")
+    alone = pl.concat([one.select(scored.columns).with_columns(numbers) for one in (own, candidates)])
+    found: Chosen = selector.select_counted(alone, directions)
+    subsets = [name for name in selector.subsets if name != NEGATIVE]
+    chosen = found.table.filter(pl.any_horizontal(subsets))["query_id"].cast(pl.Int64)
+    return candidates.select(_KEYS)[chosen.sort()]
+
+
+def smallest_gains(
+    scored: pl.DataFrame, others: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction]
+) -> pl.DataFrame:
+    """The scores with every candidate's measure at its smallest gain under any ranker; no score where one has none."""
+    is_original = pl.col("method") == ORIGINAL
+    candidates = scored.filter(~is_original)
+    rankers = {"": scored, **others}
+    sides = [under(candidates.select(_KEYS), table, list(directions), name) for name, table in rankers.items()]
+    columns = []
+    for name, direction in directions.items():
+        values = [[side[column(name)].to_numpy() for column in (old_column, new_column)] for side in sides]
+        columns.append(pl.Series(column_of(name), _smallest(values, direction)))
+    return pl.concat([scored.filter(is_original), candidates.with_columns(columns)], how="vertical_relaxed")
+
+
+def _smallest(values: list[list[Floats]], direction: Direction) -> Floats:
+    """The scores of the first ranker, or those that gain as little over its originals as under another ranker."""
+    old, new = values[0]
+    sizes = np.abs([before for before, _ in values])
+    # With an original at zero there are no shares.
+    sizes[:, (sizes == 0).any(axis=0) | (direction is Direction.UP)] = 1.0
+    gains = np.array([direction.gain(*pair) for pair in values]) / sizes
+    least = gains.min(axis=0)
+    # Where the smallest gain is that of the first ranker its own score stays: nothing is rounded.
+    return np.where(least == gains[0], new, direction.after(old, least * sizes[0]))
