@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from askew.app.build import crossfit
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
 from askew.app.build.pairs import Select
 from askew.app.build.queries import Classify, with_named_classifier
@@ -210,7 +211,8 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
         select = _select(recipe, evaluate)
-        steps += [Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
+        steps += [Step("pairs", select, "scores"), *_held_out(recipe, resources, evaluate, select)]
+        steps += _again(recipe, resources, evaluate, select)
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
     steps = [
@@ -236,6 +238,14 @@ def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
         return steps
     check_name("step", until, names)
     return steps[: names.index(until) + 1]
+
+
+def _held_out(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
+    """What chooses by one part of the data and reports by the other, unless the recipe says held_out = false."""
+    wanted = recipe.table("select").get("held_out", True)
+    if not isinstance(wanted, bool):
+        raise ConfigError(f"recipe: select.held_out should be true or false, found {wanted!r}")
+    return [Step(crossfit.STEP, crossfit.HeldOut(evaluate, select, resources), "runs")] if wanted else []
 
 
 def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
@@ -375,6 +385,7 @@ def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Ev
 def _select(recipe: Recipe, evaluate: Evaluate) -> Select:
     given = recipe.table("select")
     per = given.pop("per", "query")
+    given.pop("held_out", None)
     selector: SelectorPlugin = from_spec("selector", given)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
