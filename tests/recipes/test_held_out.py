@@ -22,6 +22,7 @@ from askew.core.errors import AskewError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.measure import Direction, column_of
 from askew.engine.store import Store
+from askew.publish.facts import read_facts
 from askew.selectors.pareto import Epsilon
 from askew.selectors.refairmulate import Refairmulate
 from askew.selectors.summary import summarise
@@ -331,3 +332,39 @@ def test_a_damaged_part_is_repaired_to_the_same_bytes(tmp_path, step):
     assert not verify(str(tmp_path / "store")).ok
     assert verify(str(tmp_path / "store"), repair=True).ok
     assert part.read_bytes() == before
+
+
+def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_path):
+    pairs = build_pairs("demo", store=tmp_path / "store")
+    pairs.publish(tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert card.index("Held-out figures") < card.index("In-sample means")
+    stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out"]
+    row = next(one for one in stated if (one["subset"], one["measure"]) == ("effective", LEAN))
+    assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
+    assert f"| Effective | `{LEAN}` | held-out |" in card
+    assert f"{row['change']:+.1f}%" in card
+    assert verify(str(tmp_path / "out")).ok
+    line = next(one for one in card.splitlines() if one.startswith(f"| Effective | `{LEAN}` | held-out |"))
+    (tmp_path / "out" / "README.md").write_text(card.replace(line, line.replace("held-out", "in-sample")))
+    wrong = verify(str(tmp_path / "out")).wrong
+    assert "README.md: its table of held-out figures is not that of askew.json" in wrong
+
+
+def test_a_release_without_held_out_figures_says_nothing_of_them(tmp_path):
+    pairs = build_pairs("demo", store=tmp_path / "store", settings={"select": {"held_out": False}})
+    pairs.publish(tmp_path / "out")
+    assert "Held-out figures" not in (tmp_path / "out" / "README.md").read_text()
+    assert set(pairs.summary["figures"]) == {"in-sample"}
+    assert pairs.summary["change"].equals(pairs.summary["in_sample_change"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("measure", "other"), ("subset", "other"), ("figures", "x"), ("change", "1")]
+)
+def test_wrong_held_out_facts_are_refused(name, value):
+    measures = {LEAN: {"signature": LEAN, "direction": "zero"}}
+    row = {"subset": "fair", "measure": LEAN, "figures": "held-out", "change": -1.0, name: value}
+    facts = {"title": "t", "description": "d", "collection": "c", "ranker": "r", "measures": measures}
+    with pytest.raises(AskewError, match=f"held_out, {name}"):
+        read_facts({**facts, "held_out": [row]})
