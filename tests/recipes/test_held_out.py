@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askew.app.build.crossfit import RANKS, WORDS, Part, Split, choices_of, every_other
+from askew.app.build.crossfit import DOCUMENTS, RANKS, WORDS, PartValues, Split, choices_of
 from askew.app.build.facade import build as build_pairs
-from askew.app.build.halves import can_split, judgement_halves, term_counts, units_of, word_halves
+from askew.app.build.halves import (
+    can_split,
+    document_halves,
+    every_other,
+    judged_places,
+    term_counts,
+    units_of,
+    word_halves,
+)
 from askew.app.build.pairs import Select
 from askew.app.build.recipe import Recipe, prepare, read_recipe, with_settings
 from askew.app.build.summary import held_out_of, summary_of
@@ -132,7 +140,8 @@ def test_each_half_has_half_of_the_relevant_documents_and_all_others(grades, spl
     queries = pa.array([f"q{row}" for row, some in enumerate(grades) for _ in some])
     relevance = np.array([grade for some in grades for grade in some])
     docs = np.arange(len(relevance))
-    halves = judgement_halves(JudgedQueries.of(queries, docs, relevance), split, 0)
+    judged = JudgedQueries.of(queries, docs, relevance)
+    halves = [half.judged for half in document_halves(judged, len(docs), split, 0)]
     for row, some in enumerate(grades):
         sides = []
         for half in halves:
@@ -147,6 +156,85 @@ def test_each_half_has_half_of_the_relevant_documents_and_all_others(grades, spl
             assert not sides[0] & sides[1]
             assert abs(len(sides[0]) - len(sides[1])) <= 1
             assert len(sides[0] | sides[1]) == relevant
+
+
+def random_lists(queries, variants, seed):
+    """Random results: each variant of a query ranks the same ten documents, four of them relevant."""
+    random = np.random.default_rng(seed)
+    ids = [f"q{query}:{variant}" for query in range(queries) for variant in range(variants)]
+    docs = np.concatenate([10 * query + random.permutation(10) for query in range(queries) for _ in range(variants)])
+    names = pa.array([f"q{query}" for query in range(queries)])
+    lists = ScoredLists(
+        pa.array(ids), np.arange(len(ids) + 1) * 10, docs, np.tile(np.arange(10.0, 0, -1), len(ids)),
+        names.take(pa.array(np.repeat(np.arange(queries), variants))),
+    )  # fmt: skip
+    judged = np.concatenate([10 * query + np.arange(4) for query in range(queries)])
+    rows = names.take(pa.array(np.repeat(np.arange(queries), 4)))
+    return lists, JudgedQueries.of(rows, judged, np.ones(len(judged), np.int64))
+
+
+def first_relevant(lists, half):
+    """The reciprocal rank of the first relevant document of a half."""
+    relevant = set(half.judged.judgements.docs.tolist())
+    parts = np.split(lists.docs, lists.offsets[1:-1])
+    return np.array([1 / (1 + next(rank for rank, doc in enumerate(part) if doc in relevant)) for part in parts])
+
+
+@given(st.integers(0, 4), st.integers(0, 10**6))
+def test_the_only_relevant_document_of_a_query_is_in_one_half_too(split, seed):
+    lists, _ = random_lists(20, 2, seed)
+    names = pa.array([f"q{query}" for query in range(20)])
+    judged = JudgedQueries.of(names, 10 * np.arange(20), np.ones(20, np.int64))
+    parts = [half.lists(lists, judged_places(lists, judged)) for half in document_halves(judged, 200, split, 0)]
+    assert not set(parts[0].docs.tolist()) & set(parts[1].docs.tolist())
+    assert len(parts[0].docs) + len(parts[1].docs) == len(lists.docs)
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10**6))
+def test_the_half_that_chooses_among_random_results_takes_nothing_from_the_other_half(seed):
+    lists, judged = random_lists(400, 6, seed)
+    places = judged_places(lists, judged)
+    assert (places >= 0).sum() == 400 * 6 * 4
+    halves = document_halves(judged, 4000, 0, 0)
+    parts = [half.lists(lists, places) for half in halves]
+    assert len(parts[0].docs) + len(parts[1].docs) == len(lists.docs)
+    assert not set(parts[0].docs.tolist()) & set(parts[1].docs.tolist())
+    values = [first_relevant(part, half) for part, half in zip(parts, halves, strict=True)]
+    by, told = (one.reshape(400, 6) for one in values)
+    best = np.argmax(by, axis=1)
+    gained, kept = by.max(axis=1).mean() / by[:, 0].mean(), told[np.arange(400), best].mean() / told[:, 0].mean()
+    assert gained > 1.3
+    # Means of 400 values between 1/9 and 1: five standard errors or more.
+    assert abs(kept - 1) < 0.2
+
+
+def chosen_by_lean(parts, lean, depth):
+    """The size of the lean that the first part chooses, and that of the other part, relative to the originals."""
+    sizes = []
+    for part in parts:
+        ends = zip(part.offsets[:-1], part.offsets[1:], strict=True)
+        means = [lean[part.docs[start:end][:depth]].mean() if end > start else 0.0 for start, end in ends]
+        sizes.append(np.abs(means).reshape(400, 6))
+    best = np.argmin(sizes[0], axis=1)
+    return [one[np.arange(400), best].mean() / one[:, 0].mean() for one in sizes]
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10**6))
+def test_less_lean_by_chance_in_half_of_the_documents_is_none_in_the_other_half_but_more_at_the_other_ranks(seed):
+    lists, judged = random_lists(400, 6, seed)
+    lean = np.random.default_rng([seed, 1]).normal(size=4000)
+    places = judged_places(lists, judged)
+    halves = [half.lists(lists, places) for half in document_halves(judged, 4000, 0, 0)]
+    chosen, other = chosen_by_lean(halves, lean, 2)
+    assert chosen < 0.6
+    # Means of 400 sizes: five standard errors.
+    assert abs(other - 1) < 0.25
+    ranks = [every_other(lists, np.arange(len(lists.docs)), parity) for parity in (1, 0)]
+    chosen, other = chosen_by_lean(ranks, lean, 5)
+    assert chosen < 0.6
+    assert other > 1.05
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6))
@@ -176,7 +264,7 @@ def noise(queries, candidates, seed):
         "method": np.where(place == 0, "original", "toy"),
     })  # fmt: skip
     values = [{EFFECTIVENESS: np.ones(len(ids)), LEAN: random.normal(size=len(ids))} for _ in range(2)]
-    return scored, [Part(one, one) for one in values]
+    return scored, [PartValues(one, one) for one in values]
 
 
 def in_sample(select, scored, part):
@@ -237,7 +325,8 @@ def test_every_split_chooses_in_both_directions(demo):
     _, store, outcomes = demo
     found = read(store, outcomes, "held-out").select("scheme", "split", "chosen_by").unique().sort(pl.all()).rows()
     both = ("first", "second")
-    assert found == [(RANKS, 0, by) for by in both] + [(WORDS, split, by) for split in range(5) for by in both]
+    several = [(scheme, split, by) for scheme in (DOCUMENTS, WORDS) for split in range(5) for by in both]
+    assert found == sorted([(RANKS, 0, by) for by in both] + several)
 
 
 def test_the_shards_do_not_matter(demo, tmp_path):
@@ -307,10 +396,14 @@ def test_effectiveness_is_held_out_for_the_queries_that_have_several(tmp_path):
     assert not words.filter(pl.col("query_id") == "a")["new_RR_10"].is_nan().any()
 
 
-def test_only_ranks_are_held_out_where_a_group_has_one_word(tmp_path):
+def test_documents_are_held_out_where_a_group_has_one_word(tmp_path):
     words = {"female": ["she"], "male": ["he", "his"]}
-    pairs, _ = figures(toy(tmp_path, ONE_EACH, words), tmp_path)
-    assert set(pairs.table("held-out")["scheme"]) <= {RANKS}
+    pairs, found = figures(toy(tmp_path, ONE_EACH, words), tmp_path)
+    assert set(pairs.table("held-out")["scheme"]) <= {DOCUMENTS, RANKS}
+    assert found[LEAN] == "held-out"
+    assert pairs.summary["change"].equals(
+        pairs.summary["documents_change"].fill_null(pairs.summary["in_sample_change"])
+    )
 
 
 def test_the_command_gives_both_figures_as_json(askew_cli):

@@ -125,7 +125,7 @@ def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]
     """The change that is held out first; where there is none the cell says that the figure is in-sample."""
     return [
         ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
-        ("by ranks", [_change(row["ranks_change"]) for row in rows]),
+        ("documents", [_change(row["documents_change"]) for row in rows]),
         ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
     ]
 
@@ -144,7 +144,7 @@ def _explain(rows: list[dict[str, Any]]) -> None:
     said = []
     if HELD_OUT in figures:
         said += ["held out: pairs chosen by half of the words, measured by the other half",
-                 "by ranks: chosen by the odd ranks, measured by the even ones, and the reverse"]  # fmt: skip
+                 "documents: pairs chosen by half of the documents, measured by the other half"]  # fmt: skip
     if figures:
         said += ["in-sample: measured by the same data that the pairs were chosen by",
                  "improved, worsened: pairs that score better or worse than the original"]  # fmt: skip

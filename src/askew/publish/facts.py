@@ -11,8 +11,8 @@ files). Understood where given:
 ``robust_rankers``, ``robust_measures``   the rankers, the one named above first, and the measures that the column
                 ``robust`` is told by
 ``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
-                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``ranks_change``, ``in_sample_change``: what
-                the pairs gain on data that did not choose them
+                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``documents_change``, ``ranks_change``,
+                ``in_sample_change``: what the pairs gain on data that did not choose them
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
@@ -48,6 +48,8 @@ RESERVED = (
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
 _TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
+# Changes beside the first held-out figure.
+_BESIDE = ("documents_change", "ranks_change", "in_sample_change")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
@@ -156,7 +158,7 @@ def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]
         some_of(row.get("measure"), known, "held_out, measure", "measures")
         some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
         some_of(row.get("figures"), (HELD_OUT, IN_SAMPLE), "held_out, figures", "kinds of figures")
-        for name in ("old_mean", "new_mean", "change", "low", "high", "ranks_change", "in_sample_change"):
+        for name in ("old_mean", "new_mean", "change", "low", "high", *_BESIDE):
             if row.get(name) is not None and not is_number(row[name]):
                 raise wrong(f"held_out, {name}", "a number or null", row[name])
 

@@ -1,8 +1,10 @@
 """held-out: pairs are chosen by one part of the data and reported by the other, on the same engine.
 
-Two schemes. ``words``: half of the words of every group, and of the relevant documents of each query where it has
-several, choose; the other half reports. This is done for several splits, and in both directions. ``ranks``: the odd
-ranks of the results choose and the even ones report, and the other way round, with all words.
+Three schemes, each in both directions. ``words``: half of the words of every group choose by lean, and half of the
+documents by effectiveness where a query has several relevant ones; the other half reports. ``documents``: half of the
+documents choose by both, with all words. Both are done for several splits. ``ranks``: the odd ranks choose by lean and
+the even ones report. A passage that moves from an odd to an even rank takes its lean along, so that less lean in one
+part is more in the other: this scheme understates what holds.
 
 Whatever a choice gains by chance in the part that it looks at, it does not gain in the other part.
 """
@@ -19,12 +21,12 @@ import polars as pl
 import pyarrow as pa
 
 from askew.app.build.half_mentions import HalfCounts, HalfWords
-from askew.app.build.halves import can_split, have_several, judgement_halves
+from askew.app.build.halves import DocumentHalf, can_split, document_halves, every_other, have_several, judged_places
 from askew.app.build.pairs import Select
 from askew.app.build.resources import Resources
 from askew.app.build.scores import Evaluate, lists_of
 from askew.app.build.variants import ORIGINAL
-from askew.app.scoring.lists import JudgedQueries, ScoredLists
+from askew.app.scoring.lists import ScoredLists
 from askew.app.scoring.requested import CountKey, keys_of
 from askew.app.scoring.scorer import Scorer
 from askew.core.measure import column_of, new_column, old_column
@@ -33,7 +35,7 @@ from askew.measures.catalogue import MeasureRequest
 from askew.plugins.kinds import DocMentions, Inputs
 
 STEP = "held-out"
-WORDS, RANKS = SCHEMES = ("words", "ranks")
+WORDS, DOCUMENTS, RANKS = SCHEMES = ("words", "documents", "ranks")
 SPLITS, SEED = 5, 0
 NEGATIVE = "negative"
 NOT_CHOSEN = "chosen by no part"
@@ -42,7 +44,7 @@ Values = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartValues:
     """The values of all measures in one part of the data, by row.
 
     ``choosing`` has every measure, from the whole data where this part has no other; ``reported`` has only what the
@@ -52,6 +54,10 @@ class Part:
     choosing: Values
     reported: Values
 
+    def with_values(self, own: Values) -> PartValues:
+        """The part with other values of some measures."""
+        return PartValues({**self.choosing, **own}, {**self.reported, **own})
+
 
 @dataclass(frozen=True)
 class Split:
@@ -59,7 +65,7 @@ class Split:
 
     scheme: str
     number: int
-    parts: tuple[Part, Part]
+    parts: tuple[PartValues, PartValues]
 
 
 def choices_of(select: Select, scored: pl.DataFrame, split: Split) -> list[pl.DataFrame]:
@@ -80,7 +86,7 @@ def chosen_subsets(select: Select) -> list[str]:
     return [name for name in select.selector.subsets if name != NEGATIVE]
 
 
-def _choice(select: Select, scored: pl.DataFrame, by: Part, told: Part) -> pl.DataFrame:
+def _choice(select: Select, scored: pl.DataFrame, by: PartValues, told: PartValues) -> pl.DataFrame:
     subsets = chosen_subsets(select)
     columns = [pl.Series(column_of(text), values) for text, values in by.choosing.items()]
     table = scored.with_columns(columns).with_row_index(_ROW)
@@ -139,12 +145,14 @@ class HeldOut:
         return self._evaluate.scorer
 
     @cached_property
-    def _judgement_halves(self) -> list[tuple[JudgedQueries, JudgedQueries]]:
-        """For each split; none where no query has several relevant documents."""
-        if not self._judged or not have_several(self._resources.judged_documents[1]).any():
-            return []
-        judged = self._resources.judged_documents[1]
-        return [judgement_halves(judged, split, self.seed) for split in range(self.splits)]
+    def _has_several(self) -> bool:
+        """Whether some query has several relevant documents, and a measure reads them."""
+        return bool(self._judged) and bool(have_several(self._resources.judged_documents[1]).any())
+
+    @cached_property
+    def _document_halves(self) -> list[tuple[DocumentHalf, DocumentHalf]]:
+        every, judged = self._resources.judged_documents
+        return [document_halves(judged, len(every), split, self.seed) for split in range(self.splits)]
 
     def prepare(self) -> None:
         """The collection is counted once, before any worker reads the counts."""
@@ -175,17 +183,23 @@ class HeldOut:
 
     def _splits(self, lists: ScoredLists, scored: pl.DataFrame) -> Iterator[Split]:
         whole = {text: scored[column_of(text)].to_numpy() for text in self._evaluate.directions}
-        inputs = self._scorer.inputs(lists, self._evaluate.asked)
-        if self._words_split or (not self._lean and self._judgement_halves):
-            for number in range(self.splits):
-                first, second = (self._half(inputs, lists, whole, number, one) for one in (True, False))
+        if not self._lean and not self._has_several:
+            return
+        inputs = self._scorer.inputs(lists, self._lean)
+        places = judged_places(lists, self._resources.judged_documents[1])
+        for number in range(self.splits):
+            halves = [self._of_documents(lists, places, whole, half) for half in self._document_halves[number]]
+            if self._words_split:
+                words = [self._of_words(inputs, number, first) for first in (True, False)]
+                first, second = (half.with_values(own) for half, own in zip(halves, words, strict=True))
                 yield Split(WORDS, number, (first, second))
+            yield Split(DOCUMENTS, number, (halves[0], halves[1]))
         if self._lean:
             odd, even = (self._of_ranks(lists, whole, parity) for parity in (1, 0))
             yield Split(RANKS, 0, (odd, even))
 
-    def _half(self, inputs: Inputs, lists: ScoredLists, whole: Values, number: int, first: bool) -> Part:
-        """The values by half of the words and of the judgements."""
+    def _of_words(self, inputs: Inputs, number: int, first: bool) -> Values:
+        """The lean by half of the words."""
         kept: dict[CountKey, DocMentions] = {}
 
         def count(*named: str) -> DocMentions:
@@ -194,40 +208,39 @@ class HeldOut:
                 kept[key] = self._counts.of(key, number, first)
             return kept[key]
 
-        lean = self._scorer.values(replace(inputs, find_mentions=count), self._lean)
-        if not self._judgement_halves:
-            return _part(whole, lean)
-        judged = self._judgement_halves[number][0 if first else 1]
-        queries = lists.ids if lists.queries is None else lists.queries
-        judgements = judged.of_queries(queries)
-        effective = self._scorer.values(replace(inputs, judgements=judgements), self._judged)
-        every = self._resources.judged_documents[1].of_queries(queries)
-        several = every.relevant() > 1
-        return _part(whole, lean | effective, {text: np.where(several, effective[text], np.nan) for text in effective})
+        return self._scorer.values(replace(inputs, find_mentions=count), self._lean)
 
-    def _of_ranks(self, lists: ScoredLists, whole: Values, parity: int) -> Part:
+    def _of_documents(self, lists: ScoredLists, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:
+        """Lean and effectiveness of the lists with half of the documents."""
+        judged = self._judged if self._has_several else []
+        asked = [_with_half_cutoff(one) for one in [*self._lean, *judged]]
+        queries = lists.ids if lists.queries is None else lists.queries
+        inputs = self._scorer.inputs(half.lists(lists, places), asked)
+        found = self._scorer.values(replace(inputs, judgements=half.judged.of_queries(queries)), asked)
+        several = self._resources.judged_documents[1].of_queries(queries).relevant() > 1
+        names = {one.text for one in judged}
+        known = {text: several if text in names else np.ones(len(several), np.bool_) for text in found}
+        # Where a query has one relevant document there is nothing to split: it chooses whole, and is not reported.
+        choosing = {text: np.where(known[text], values, whole[text]) for text, values in found.items()}
+        return _part(whole, choosing, {text: np.where(known[text], found[text], np.nan) for text in found})
+
+    def _of_ranks(self, lists: ScoredLists, whole: Values, parity: int) -> PartValues:
         """The lean of the odd or of the even ranks, to half the cutoff."""
         part = every_other(lists, self._scorer.order(lists), parity)
-        asked = [
-            replace(one, measure=replace(one.measure, cutoff=one.measure.cutoff and (one.measure.cutoff + 1) // 2))
-            for one in self._lean
-        ]
+        asked = [_with_half_cutoff(one) for one in self._lean]
         return _part(whole, self._scorer.values(self._scorer.inputs(part, asked), asked))
 
 
-def _part(whole: Values, own: Values, reported: Values | None = None) -> Part:
+def _part(whole: Values, own: Values, reported: Values | None = None) -> PartValues:
     nothing = np.full(len(next(iter(whole.values()))), np.nan)
     told = {**own, **(reported or {})}
-    return Part({**whole, **own}, {text: told.get(text, nothing) for text in whole})
+    return PartValues({**whole, **own}, {text: told.get(text, nothing) for text in whole})
 
 
-def every_other(lists: ScoredLists, order: Ints, parity: int) -> ScoredLists:
-    """The lists with their odd ranks (``parity`` 1) or their even ones (0) only; ``order`` has the entries by rank."""
-    ranks = np.arange(len(order)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets)) + 1
-    wanted = ranks % 2 == parity
-    running = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
-    at = order[wanted]
-    return replace(lists, offsets=running[lists.offsets], docs=lists.docs[at], scores=lists.scores[at])
+def _with_half_cutoff(one: MeasureRequest) -> MeasureRequest:
+    """The measure of lists that have every second document: half the cutoff reaches as far down."""
+    cutoff = one.measure.cutoff
+    return one if cutoff is None else replace(one, measure=replace(one.measure, cutoff=(cutoff + 1) // 2))
 
 
 def _arrow_schema(frame: pl.DataFrame) -> pa.Schema:

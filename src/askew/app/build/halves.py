@@ -1,4 +1,4 @@
-"""Halves of what lean and effectiveness are measured with: the words of a lexicon, the relevant documents of a query.
+"""Halves of what lean and effectiveness are measured with: the words of a lexicon, the documents, the ranks.
 
 Pairs are chosen by one half and reported by the other (``askew.app.build.crossfit``). Words are dealt within groups, by
 how often they occur, so that both halves have frequent and rare words of every group; several splits are made, because
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from askew.app.scoring.lists import JudgedQueries
+from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.core.lexicon import Lexicon
-from askew.core.ranking import Flags, Floats, Ints
+from askew.core.ranking import Flags, Ints
 from askew.core.text import word
 from askew.mentions.count import counter_for
 from askew.plugins.kinds import Judgements
@@ -115,26 +117,79 @@ def have_several(judged: JudgedQueries) -> Flags:
     return judged.judgements.relevant() > 1
 
 
-def judgement_halves(judged: JudgedQueries, split: int, seed: int) -> tuple[JudgedQueries, JudgedQueries]:
-    """The judgements with half of the relevant documents of each query, and with the other half.
+@dataclass(frozen=True)
+class DocumentHalf:
+    """Half of the documents, with half of the relevant ones of each query that has several.
 
-    What is left out is as if it had not been judged. A query with one relevant document keeps it in both, and documents
-    judged as not relevant stay in both.
+    ``judged`` are the judgements with the relevant documents of this half; ``kept`` says of each of all judgements
+    whether its document was dealt among the relevant ones of its query: 1 to this half, 0 to the other, -1 not at all.
+    All other documents are in the half that ``documents`` says.
+    """
+
+    judged: JudgedQueries
+    kept: Ints
+    documents: Flags
+
+    def lists(self, lists: ScoredLists, places: Ints) -> ScoredLists:
+        """The lists with the documents of this half only; ``places`` as of ``judged_places``.
+
+        If the documents of the other half stayed, they would take ranks from those of this one, and what one half gains
+        the other would lose; if both halves had the same other documents, both would gain where those are ranked low.
+        """
+        dealt = np.where(places < 0, -1, self.kept[places]) if len(self.kept) else np.full(len(places), -1)
+        return kept_entries(lists, np.where(dealt < 0, self.documents[lists.docs], dealt == 1))
+
+
+def document_halves(judged: JudgedQueries, documents: int, split: int, seed: int) -> tuple[DocumentHalf, DocumentHalf]:
+    """Two halves of the documents that have nothing in common.
+
+    A query's only relevant document is in one of them like any other; its judgement stays in both.
     """
     every = judged.judgements
     row = np.repeat(np.arange(len(every.offsets) - 1), np.diff(every.offsets))
-    relevant = (every.relevance >= 1) & have_several(judged)[row]
-    drawn: Floats = np.random.default_rng([seed, split, 1]).random(len(row))
-    at = np.flatnonzero(relevant)
+    random = np.random.default_rng([seed, split, 1])
+    drawn, first = random.random(len(row)), random.random(documents) < 0.5
+    at = np.flatnonzero((every.relevance >= 1) & have_several(judged)[row])
     order = at[np.lexsort((drawn[at], row[at]))]
     starts = np.searchsorted(row[order], row[order], side="left")
-    odd = np.zeros(len(row), np.bool_)
-    odd[order] = (np.arange(len(order)) - starts) % 2 == 1
-    return _kept(judged, ~relevant | ~odd), _kept(judged, ~relevant | odd)
+    sides = [np.full(len(row), -1), np.full(len(row), -1)]
+    for parity, side in enumerate(sides):
+        side[order] = (np.arange(len(order)) - starts) % 2 == parity
+    return tuple(  # type: ignore[return-value]
+        DocumentHalf(_with_judgements(judged, side != 0), side, flags)
+        for side, flags in zip(sides, (first, ~first), strict=True)
+    )
 
 
-def _kept(judged: JudgedQueries, wanted: Flags) -> JudgedQueries:
+def _with_judgements(judged: JudgedQueries, wanted: Flags) -> JudgedQueries:
     every = judged.judgements
     running = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
     part = Judgements(running[every.offsets], every.docs[wanted], every.relevance[wanted], every.judged)
     return JudgedQueries(judged.query_ids, part)
+
+
+def judged_places(lists: ScoredLists, judged: JudgedQueries) -> Ints:
+    """For each entry of the lists the place of its judgement, -1 where it is not judged."""
+    every = judged.judgements
+    most = int(max(every.docs.max(initial=0), lists.docs.max(initial=0))) + 1
+    rows = np.repeat(np.arange(len(every.offsets) - 1), np.diff(every.offsets))
+    known = rows * most + every.docs
+    queries = lists.ids if lists.queries is None else lists.queries
+    row = pc.fill_null(pc.index_in(queries, value_set=judged.query_ids), -1).to_numpy().astype(np.int64)
+    wanted = np.repeat(row, np.diff(lists.offsets)) * most + lists.docs
+    # The judgements of a query are in the order of their documents.
+    places = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+    return np.where(known[places] == wanted, places, -1) if len(known) else np.full(len(wanted), -1)
+
+
+def kept_entries(lists: ScoredLists, wanted: Flags) -> ScoredLists:
+    """The lists without the entries that are not wanted; what follows them moves up."""
+    running = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
+    return replace(lists, offsets=running[lists.offsets], docs=lists.docs[wanted], scores=lists.scores[wanted])
+
+
+def every_other(lists: ScoredLists, order: Ints, parity: int) -> ScoredLists:
+    """The lists with their odd ranks (``parity`` 1) or their even ones (0) only; ``order`` has the entries by rank."""
+    ranks = np.arange(len(order)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets)) + 1
+    by_rank = replace(lists, docs=lists.docs[order], scores=lists.scores[order])
+    return kept_entries(by_rank, ranks % 2 == parity)

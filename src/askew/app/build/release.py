@@ -38,7 +38,7 @@ _CROSS, _PAIRS = "cross-", "pairs"
 # What a release states of each subset and measure, held out.
 _HELD_OUT = (
     "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
-    "high", "ranks_change", "ranks_low", "ranks_high", "in_sample_change", "in_sample_low", "in_sample_high",
+    "high", *(f"{kind}_{name}" for kind in ("documents", "ranks", "in_sample") for name in ("change", "low", "high")),
 )  # fmt: skip
 
 
