@@ -132,7 +132,25 @@ def test_the_mentions_of_both_halves_add_up_to_all_mentions(demo):
             assert second.sum() > 0
 
 
-# The judgements and the ranks
+def test_halves_are_counted_for_resolved_mentions_and_for_terms_of_the_first_group_only(tmp_path):
+    text, first = "ARaB(tf,who=generic+real)@10", "ARaB(tf,overlap=first)@10"
+    changes = {
+        "evaluate": {"measures": [EFFECTIVENESS, text, first]},
+        "select": {"bias": f"{text} {first}"},
+        "reformulate.0": {"count": 2},
+    }
+    build, _, outcomes = run_demo(tmp_path, changes)
+    assert outcomes["held-out"].manifest.rows_out
+    stage = stage_of(build)
+    for key in keys_of(build.evaluate.asked):
+        whole = build.evaluate.scorer.mentions(*key).counts
+        first_half, second_half = (stage._counts.of(key, 1, one).counts for one in (True, False))
+        assert (first_half + second_half == whole).all()
+        assert 0 < first_half.sum() < whole.sum()
+        assert min(first_half.min(), second_half.min()) >= 0
+
+
+# The documents and the ranks
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), min_size=1, max_size=5), st.integers(0, 4))
