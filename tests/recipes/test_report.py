@@ -13,8 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from askew.app.build.points import thinned
 from askew.app.build.recipe import Recipe, prepare
-from askew.app.build.report import DECIDES, HELD_OUT, NAMES, TWIN, choice_of, report_of, thinned
+from askew.app.build.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, report_of
 from askew.app.build.summary import summary_of
 from askew.cli.build import report_command
 from askew.core.errors import AskewError, ConfigError
@@ -148,12 +149,17 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
         assert picture.find(f"{svg}title").text and picture.find(f"{svg}desc").text
 
 
-def test_the_head_says_what_was_chosen_by_what_and_what_was_held_out(page):
+def test_the_held_out_figures_come_before_the_in_sample_ones(page):
+    said = " ".join(Seen(page).captions)
+    assert said.index("Means before and after, for each subset, held out") < said.index("for each subset, in-sample")
+
+
+def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):
     said = " ".join(Seen(page).words)
     assert "Pairs were chosen by the selector refairmulate-paper on RR@10 and ARaB(tf)@10." in said
     # Each query has one relevant document, so that AP says what RR says.
     assert "With the same numbers here as a measure it chose by: AP@10." in said
-    assert "Held out, so reported only: NFaiRR@10." in said
+    assert "Not used for choosing, reported only: NFaiRR@10." in said
     assert "*: pairs were chosen by this measure" in said
 
 
@@ -245,9 +251,9 @@ def test_what_only_names_the_outcome_is_not_said_to_choose(folder, store):
     stage = next(step.stage for step in build.plan.steps if step.name == "pairs")
     pairs = pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest)))
     choice = choice_of(stage.selector, build, pairs)
-    assert choice.part == {"RR@10": DECIDES, "AP@10": TWIN, "ARaB(tf)@10": NAMES, "NFaiRR@10": HELD_OUT}
+    assert choice.part == {"RR@10": DECIDES, "AP@10": TWIN, "ARaB(tf)@10": NAMES, "NFaiRR@10": UNUSED}
     apart = choice_of(stage.selector, build, pairs.with_columns(pl.col("new_AP_10") / 2))
-    assert apart.part["AP@10"] == HELD_OUT
+    assert apart.part["AP@10"] == UNUSED
 
 
 def test_a_recipe_that_chooses_nothing_has_no_report(folder, store, tmp_path):

@@ -81,7 +81,7 @@ def test_pairs_stand_on_the_scores_of_their_two_variants(built):
 def test_the_demo_finds_variants_that_retrieve_as_well_and_lean_less(built):
     build, outcomes, _ = built
     store = build.resources.store
-    found = summary_of(store, outcomes, build.plan.steps[-1].stage, build.evaluate)
+    found = summary_of(store, outcomes, build.select, build.evaluate)
     (row,) = found.filter((pl.col("subset") == "effective") & (pl.col("measure") == "ARaB(tf)@10")).to_dicts()
     assert row["pairs"] > 30
     assert row["high"] < 0
@@ -115,7 +115,7 @@ def test_the_same_recipe_again_runs_nothing_and_a_changed_setting_only_what_lies
     again = prepare(read_recipe("demo"), store).plan.run(store)
     assert not any(outcome.ran for outcome in again.values())
     changed = prepare(with_settings(read_recipe("demo"), {"retrieve": {"k1": 1.2}}), store).plan.run(store)
-    assert {name for name, outcome in changed.items() if outcome.ran} == {"runs", "scores", "pairs"}
+    assert {name for name, outcome in changed.items() if outcome.ran} == {"runs", "scores", "pairs", "held-out"}
 
 
 def test_a_method_used_twice_gives_each_variant_a_name_of_its_own(tmp_path):

@@ -122,10 +122,11 @@ def test_a_store_without_pairs_says_how_they_are_made(tmp_path):
 def test_the_plan_has_every_step_after_the_one_it_reads_with_all_rows_accounted_for(store):
     nodes = plan_of(store)
     places = {node.name: place for place, node in enumerate(nodes)}
-    chain = [node.step for node in nodes if node.step != "mentions"]
-    assert chain == ["neutral", "variants", "kept", "runs", "scores", "pairs"]
+    chain = [node.step for node in nodes if node.step not in ("mentions", "half-mentions")]
+    assert chain == ["neutral", "variants", "kept", "runs", "scores", "pairs", "held-out"]
     for place, node in enumerate(nodes):
-        assert node.reads is None or places[node.reads] == place - 1
+        before = places["runs-" + node.reads.partition("-")[2]] if node.step == "held-out" else place - 1
+        assert node.reads is None or places[node.reads] == before
     kept = next(node for node in nodes if node.step == "kept")
     assert kept.rows_in == kept.rows_out + sum(kept.dropped.values())
     assert {node.name for node in nodes} == {f"{one.step}-{one.key}" for one in store.steps()}

@@ -11,6 +11,7 @@ from askew.cli import options as o
 from askew.cli.render import Waiting, note, print_rows, safe, say, say_json
 from askew.core import defaults
 from askew.core.address import Address
+from askew.core.figures import HELD_OUT
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def run_command(
     table = pairs.summary
     if as_json:
         summary = [] if table is None else table.to_dicts()
-        say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary})
+        held_out = [] if pairs.held_out is None else pairs.held_out.to_dicts()
+        say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary, "held_out": held_out})
         return
     show_steps(pairs.steps)
     if table is not None:
@@ -102,6 +104,7 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
 def show_summary(rows: list[dict[str, Any]]) -> None:
     """Means before and after of each subset, a block for each; the same block is not shown twice."""
     known: dict[str, str] = {}
+    shown = []
     for subset in dict.fromkeys(row["subset"] for row in rows):
         chosen = [row for row in rows if row["subset"] == subset]
         first = known.setdefault(repr([{**row, "subset": ""} for row in chosen]), subset)
@@ -110,18 +113,43 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
         say(f"{subset}: {chosen[0]['pairs']:,} pairs of {chosen[0]['queries']:,} queries{again}")
         if again or not chosen[0]["pairs"]:
             continue
-        columns = [
-            ("old", [_mean(row["old_mean"]) for row in chosen]),
-            ("new", [_mean(row["new_mean"]) for row in chosen]),
-            ("change [95%]", [_percent(row) for row in chosen]),
-            ("improved", [f"{row['improved_pairs']:,}" for row in chosen]),
-            ("worsened", [f"{row['worsened_pairs']:,}" for row in chosen]),
-        ]
-        shown = [f"|{row['measure']}|" if row["of"] == "distance from zero" else row["measure"] for row in chosen]
-        print_rows("measure", shown, columns)
-    if any(row["pairs"] for row in rows):
-        say("")
-        say("improved, worsened: pairs that score better or worse than the original")
+        shown += chosen
+        is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
+        labels = [f"|{row['measure']}|" if row["of"] == "distance from zero" else row["measure"] for row in chosen]
+        means = [(side, [_mean(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
+        print_rows("measure", labels, [*means, *(_held_out_columns if is_held_out else _in_sample_columns)(chosen)])
+    _explain(shown)
+
+
+def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """The change that is held out first; where there is none the cell says that the figure is in-sample."""
+    return [
+        ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
+        ("documents", [_change(row["documents_change"]) for row in rows]),
+        ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
+    ]
+
+
+def _in_sample_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    return [
+        ("in-sample [95%]", [_percent(row) for row in rows]),
+        ("improved", [f"{row['improved_pairs']:,}" for row in rows]),
+        ("worsened", [f"{row['worsened_pairs']:,}" for row in rows]),
+    ]
+
+
+def _explain(rows: list[dict[str, Any]]) -> None:
+    """What the columns of the shown blocks mean."""
+    figures = {row["figures"] for row in rows}
+    said = []
+    if HELD_OUT in figures:
+        said += ["held out: pairs chosen by half of the words, measured by the other half",
+                 "documents: pairs chosen by half of the documents, measured by the other half"]  # fmt: skip
+    if figures:
+        said += ["in-sample: measured by the same data that the pairs were chosen by",
+                 "improved, worsened: pairs that score better or worse than the original"]  # fmt: skip
+    for line in ["", *said] if said else []:
+        say(line)
 
 
 def _mean(value: float | None) -> str:
@@ -130,10 +158,12 @@ def _mean(value: float | None) -> str:
 
 
 def _percent(row: dict[str, Any]) -> str:
-    if row["change"] is None:
-        return "-"
     ends = "" if row["low"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
-    return f"{row['change']:+.1f}%{ends}"
+    return f"{_change(row['change'])}{ends}"
+
+
+def _change(percent: float | None) -> str:
+    return "-" if percent is None else f"{percent:+.1f}%"
 
 
 def publish_command(

@@ -33,7 +33,7 @@ _LAYOUTS = (
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
     "counts", "dropped", "versions", "license", "language", "version", "date", "homepage", "contact", "citation",
-    "creators", "scheme", "subsets", "robust_rankers", "robust_measures",
+    "creators", "scheme", "subsets", "robust_rankers", "robust_measures", "held_out",
 }  # fmt: skip
 
 NOT_BIAS = (
@@ -43,8 +43,8 @@ NOT_BIAS = (
 LIMITS = (
     "A pair is better or worse under the ranker, the collection and the judgements named here. Under another ranker it "
     "may differ; how documents without a judgement count is part of the signature of a measure.",
-    "Pairs were chosen by the same measures that are reported for them, so the means of the chosen subsets are better "
-    "than what a system trained on them can be expected to reach.",
+    "Pairs were chosen by the same measures that are reported for them, so the in-sample means of the chosen subsets "
+    "are better than what a system trained on them can be expected to reach.",
     "A rewritten query may ask for something else than its original; the release holds no human judgement of it.",
 )
 NO_LICENSE = "No license is stated for this dataset: the license of the queries applies."
@@ -117,11 +117,28 @@ def _numbers(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> li
     methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
     by = "subset, split and group of the query" if facts.scheme == REFAIRMULATE else "subset and split"
     return [
-        "## Numbers", "", f"Pairs by {by}:", "",
+        "## Numbers", "", *_held_out(facts), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs, facts, splits), "",
-        "Means over the pairs of a subset that have a value (n). A gain is positive where new is better; for a measure "
-        "that is best at zero the means keep the sign, the gain compares the sizes:", "",
+        "In-sample means (of the data that chose the pairs) over the pairs of a subset that have a value (n). A gain "
+        "is positive where new is better; for a measure that is best at zero the means keep the sign, the gain "
+        "compares the sizes:", "",
         *numbers.means_table(pairs, facts), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
+    ]  # fmt: skip
+
+
+def _held_out(facts: Facts) -> list[str]:
+    """The first figures of the card."""
+    found = numbers.held_out_table(facts)
+    if not found:
+        return []
+    return [
+        "Held-out figures: the selection was repeated with half of the words of each group and, where a query has "
+        "several relevant documents, half of the documents; the other half measures what was chosen. A measure without "
+        "such a figure is marked in-sample. The change is of the means (of a measure that is best at zero: of the "
+        "distances from zero), with a 95% interval over queries. By documents: half of the documents choose, also by "
+        "lean, and the other half measures. By ranks: the odd ranks choose and the even ones measure, and the reverse. "
+        "The in-sample change is that of the pairs of this dataset, by the data that chose them:", "",
+        *found, "",
     ]  # fmt: skip
 
 

@@ -225,6 +225,8 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
     ):
         if "\n".join(lines) not in text:
             yield f"README.md: its table of {what} is not that of the Parquet rows"
+    if "\n".join(numbers.held_out_table(stated.facts)) not in text:
+        yield "README.md: its table of held-out figures is not that of askew.json"
 
 
 def _croissant(found: dict[str, Path], digests: dict[str, str], table: pl.DataFrame) -> Iterator[str]:

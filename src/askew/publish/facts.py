@@ -10,6 +10,9 @@ files). Understood where given:
 ``selection``   how pairs were chosen, see ``askew.publish.selection``; what it states, ``verify`` checks
 ``robust_rankers``, ``robust_measures``   the rankers, the one named above first, and the measures that the column
                 ``robust`` is told by
+``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
+                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``documents_change``, ``ranks_change``,
+                ``in_sample_change``: what the pairs gain on data that did not choose them
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
@@ -29,9 +32,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from askew.core.errors import ConfigError
+from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.measure import Direction, Measure, check_columns
 from askew.publish.selection import Selection, read_selection
-from askew.publish.stated import mapping, rows, some_of, text, wrong
+from askew.publish.stated import is_number, mapping, rows, some_of, text, wrong
 
 REFAIRMULATE, BOXES, PLAIN = SCHEMES = ("refairmulate", "boxes", "plain")
 SUBSETS = ("optimal", "effective", "fair", "negative")
@@ -45,6 +49,8 @@ RESERVED = (
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
 _TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
+# Changes beside the first held-out figure.
+_BESIDE = ("documents_change", "ranks_change", "in_sample_change")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
@@ -124,7 +130,7 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
         raise wrong("date", "year-month-day such as 2026-01-31", stated["date"])
     for name in ("seeds", "counts", "dropped", "versions"):
         mapping(stated.get(name, {}), name)
-    for name in ("lexicons", "sources"):
+    for name in ("lexicons", "sources", "held_out"):
         rows(stated.get(name, []), name)
     for row in stated.get("lexicons", []):
         named = row.get("groups", [])
@@ -132,6 +138,7 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
             raise wrong("lexicons, groups", "a list of names", named)
     measures = _measures(stated.get("measures"))
     known, subsets = [one.name for one in measures], _subsets(stated)
+    _held_out(stated, known, subsets)
     selection = read_selection(mapping(stated.get("selection", {}), "selection"), known, subsets)
     scheme, (rankers, by) = _scheme(stated, subsets, selection), _robust(stated, known)
     return Facts(stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by)
@@ -145,6 +152,16 @@ def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
         if not isinstance(name, str) or not _SUBSET.fullmatch(name) or name in RESERVED:
             raise wrong("subsets", "names of letters, digits and underscores that no other column has", name)
     return tuple(found)
+
+
+def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]) -> None:
+    for row in stated.get("held_out", []):
+        some_of(row.get("measure"), known, "held_out, measure", "measures")
+        some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
+        some_of(row.get("figures"), (HELD_OUT, IN_SAMPLE), "held_out, figures", "kinds of figures")
+        for name in ("old_mean", "new_mean", "change", "low", "high", *_BESIDE):
+            if row.get(name) is not None and not is_number(row[name]):
+                raise wrong(f"held_out, {name}", "a number or null", row[name])
 
 
 def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selection) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -74,6 +75,31 @@ def means_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:
             found = means(part, one.name)
             rows.append([name, code(one.name), found.n, *map(shown, (found.old, found.new, found.gain))])
     return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
+
+
+def held_out_table(facts: Facts) -> list[str]:
+    """The held-out change of each measure in each chosen subset, the in-sample one beside it; none where not stated."""
+    rows = []
+    for row in facts.rows("held_out"):
+        means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
+        beside = (_change(row.get(name)) for name in ("documents_change", "ranks_change", "in_sample_change"))
+        named = facts.shown(row["subset"]), code(row["measure"]), row["figures"]
+        rows.append([*named, *means, _change(row.get("change")), _ends(row), *beside])
+    head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
+    return table([*head, "change by documents", "change by ranks", "in-sample change"], rows) if rows else []
+
+
+def _stated(value: float | None) -> str:
+    return shown(math.nan if value is None else value)
+
+
+def _change(percent: float | None) -> str:
+    return "-" if percent is None else f"{percent:+.1f}%"
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    low, high = row.get("low"), row.get("high")
+    return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
 
 
 def robust_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:

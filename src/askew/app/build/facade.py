@@ -15,7 +15,7 @@ from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
-from askew.app.build.summary import summary_of
+from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
 from askew.core.groups import Groups, GroupsLike
@@ -68,8 +68,19 @@ class Pairs:
 
     @cached_property
     def summary(self) -> pl.DataFrame | None:
-        """The means of each subset before and after; None where the recipe chooses no pairs, or found none."""
-        return summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+        """The means of each subset before and after, held out, with the in-sample ones beside them.
+
+        Pairs are chosen by one part of the data and reported by the other (see ``held_out``); ``figures`` says where
+        there is no such figure and the in-sample one stands in its place. None where the recipe chooses no pairs, or
+        found none.
+        """
+        found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+        return None if found is None else headline(found, self.held_out)
+
+    @cached_property
+    def held_out(self) -> pl.DataFrame | None:
+        """The held-out means by each scheme (words and judgements, ranks); None where the recipe leaves them out."""
+        return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
 
     def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:
         """Write the report: one HTML page, and its tables as CSV (``askew report``)."""
@@ -85,10 +96,13 @@ class Pairs:
         if self.summary is None:
             return ["step", "in", "out"], [[row["step"], f"{row['in']:,}", f"{row['out']:,}"] for row in self.steps]
         rows = [
-            [row["subset"], f"{row['pairs']:,}", row["measure"], *(_shown(row[k]) for k in ("old_mean", "new_mean"))]
+            [row["subset"], f"{row['pairs']:,}", row["measure"], row["figures"],
+             *(_shown(row[name]) for name in ("old_mean", "new_mean")),
+             *(_percent(row[name]) for name in ("change", "in_sample_change"))]
             for row in self.summary.to_dicts()
-        ]
-        return ["subset", "pairs", "measure", "original mean", "reformulated mean"], rows
+        ]  # fmt: skip
+        names = ("subset", "pairs", "measure", "figures", "original mean", "reformulated mean", "change")
+        return [*names, "in-sample change"], rows
 
     def __repr__(self) -> str:
         return text_table(*self._cells())
@@ -99,6 +113,10 @@ class Pairs:
 
 def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.1f}%"
 
 
 def plan(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from askew.app.build import crossfit
 from askew.app.build.across import StepScores
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
 from askew.app.build.pairs import Select
@@ -212,7 +213,8 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     if recipe.sections.get("select"):
         others, across = _across(recipe, resources, evaluate, steps)
         select = _select(recipe, evaluate, across)
-        steps += [*others, Step("pairs", select, "scores"), *_again(recipe, resources, evaluate, select)]
+        steps += [*others, Step("pairs", select, "scores"), *_held_out(recipe, resources, evaluate, select)]
+        steps += _again(recipe, resources, evaluate, select)
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
     steps = [
@@ -261,6 +263,14 @@ def _across(
 
 def _cross_name(given: Mapping[str, Any], section: str) -> str:
     return _plain_name(given.get("name", given.get("ranker", "bm25")), section)
+
+
+def _held_out(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
+    """What chooses by one part of the data and reports by the other, unless the recipe says held_out = false."""
+    wanted = recipe.table("select").get("held_out", True)
+    if not isinstance(wanted, bool):
+        raise ConfigError(f"recipe: select.held_out should be true or false, found {wanted!r}")
+    return [Step(crossfit.STEP, crossfit.HeldOut(evaluate, select, resources), "runs")] if wanted else []
 
 
 def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
@@ -403,7 +413,8 @@ def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Ev
 
 def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]) -> Select:
     given = recipe.table("select")
-    given.pop("across", None)
+    for name in ("across", "held_out"):
+        given.pop(name, None)
     how = {name: given.pop(name) for name in ("per", "judged_sources") if name in given}
     selector: SelectorPlugin = from_spec("selector", given)
     missing = [text for text in selector.measures() if text not in evaluate.directions]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
-from askew.app.build.summary import counted_groups
+from askew.app.build.summary import counted_groups, headline, held_out_of, summary_of
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.local import local_paths, public, public_settings
@@ -36,6 +36,11 @@ from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
 _CROSS, _PAIRS = "cross-", "pairs"
+# What a release states of each subset and measure, held out.
+_HELD_OUT = (
+    "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
+    "high", *(f"{kind}_{name}" for kind in ("documents", "ranks", "in_sample") for name in ("change", "low", "high")),
+)  # fmt: skip
 
 
 def release(build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path) -> Published:
@@ -117,7 +122,18 @@ class _Release:
             "counts": {name: outcome.manifest.rows_out for name, outcome in self.outcomes.items()},
             "dropped": _dropped(self.outcomes),
             "versions": {"askew": __version__},
+            **self.held_out(),
         }
+
+    def held_out(self) -> dict[str, Any]:
+        """The held-out figures of the chosen subsets with the in-sample ones, where the recipe has them."""
+        steps = self.store, self.outcomes, self.build.select, self.build.evaluate
+        found, whole = held_out_of(*steps), summary_of(*steps)
+        if found is None or whole is None:
+            return {}
+        rows = headline(whole, found).filter(pl.col("subset").is_in(found["subset"].unique().implode()))
+        floats = pl.selectors.float()
+        return {"held_out": rows.select(*_HELD_OUT).with_columns(floats.round(6)).to_dicts()}
 
     def compared(self, step: str) -> pl.DataFrame:
         """The scores of a step without queries whose original found nothing: they are counted where pairs are made."""

@@ -15,17 +15,18 @@ import pyarrow as pa
 from askew.app.build.across import NEGATIVE
 from askew.app.build.counted import counted_parts
 from askew.app.build.pairs import Select, judged_note
+from askew.app.build.points import clouds_of
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
-from askew.app.build.summary import counted_groups
+from askew.app.build.summary import counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
+from askew.core.figures import HELD_OUT
 from askew.core.local import local_paths, public, public_settings, public_text
-from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
+from askew.core.measure import Direction, column_of, new_column, old_column
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
-from askew.publish.page.charts import Points
 from askew.publish.page.counted import counted_section
 from askew.publish.page.document import Section, code, document, facts, paragraph
 from askew.publish.page.making import MeasureDescription, StepFacts, limits_section, making_section
@@ -33,7 +34,14 @@ from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, measure_label
 from askew.publish.page.pictures import check_formats
 from askew.publish.page.refined import Refined, refined_section
-from askew.publish.page.selection import against_section, cross_section, improved_section, subsets_section
+from askew.publish.page.selection import (
+    against_section,
+    cross_section,
+    held_out_section,
+    held_out_sentence,
+    improved_section,
+    subsets_section,
+)
 from askew.publish.page.tradeoff import Side, examples_section, methods_section, outcomes_section, tradeoff_section
 from askew.publish.page.writing import check_out, write_report
 from askew.selectors.boxes import agg_all
@@ -56,9 +64,6 @@ from askew.statistics.intervals import gain_bounds, mean_test
 from askew.statistics.significance import holm, two_sided_p
 
 CROSS, HARD = "cross-", "hard-"
-NOT_CHOSEN = "not chosen"
-# So many points of each kind are drawn; more would hide one another and make the page heavy.
-MOST_POINTS = 1200
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
     "optimal": "pairs whose new query is perfect by all measures of the choice, one for a query",
@@ -92,7 +97,7 @@ class SelectionFacts:
         return [measure for measure, part in self.part.items() if part in parts]
 
 
-DECIDES, GROUPS, NAMES, HELD_OUT = "chosen by it", "groups and perfection only", "names the outcome only", "held out"
+DECIDES, GROUPS, NAMES, UNUSED = "chosen by it", "groups and perfection only", "names the outcome only", "reported only"
 TWIN = "the same numbers as one it was chosen by"
 _MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 
@@ -121,8 +126,8 @@ def report_of(
 
 
 def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> SelectionFacts:
-    """What a selector looked at, from its settings. A measure with the numbers of one that it chose by is not held out:
-    AP is RR where a query has one relevant document."""
+    """What a selector looked at, from its settings. A measure with the numbers of one that it chose by is not reported
+    only: AP is RR where a query has one relevant document."""
     directions = build.evaluate.directions
     given = dict(selector.settings())
     judged = [one.text for one in build.evaluate.asked if "judgements" in one.family.reads]
@@ -130,7 +135,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     effectiveness = _measures(given.get("effectiveness", given.get("measure", judged[:1])), directions)
     lean = _measures(given.get("bias", []), directions)
     looked_at = find_measures(selector.measures(), directions, selector.name)
-    part = dict.fromkeys(directions, HELD_OUT)
+    part = dict.fromkeys(directions, UNUSED)
     if selector.name == "boxes":
         part |= dict.fromkeys(lean, NAMES) | dict.fromkeys(effectiveness, DECIDES)
     elif selector.name == "refairmulate-paper":
@@ -138,7 +143,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     else:
         part |= dict.fromkeys(looked_at, DECIDES)
     deciding = [name for name, one in part.items() if one == DECIDES]
-    for name in [name for name, one in part.items() if one == HELD_OUT]:
+    for name in [name for name, one in part.items() if one == UNUSED]:
         if any(_same(pairs, name, other) for other in deciding):
             part[name] = TWIN
     main = effectiveness[0] if effectiveness else next(iter(directions))
@@ -159,7 +164,7 @@ def _measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...
 
 
 def sentence_of(choice: SelectionFacts) -> str:
-    """What was chosen by which measures, and which were held out."""
+    """What was chosen by which measures, and which are reported only."""
     said = [f"Pairs were chosen by the selector {choice.selector} on {_and(choice.those(DECIDES))}."]
     if choice.those(GROUPS):
         said.append(f"Only for groups and for what is perfect: {_and(choice.those(GROUPS))}.")
@@ -167,8 +172,8 @@ def sentence_of(choice: SelectionFacts) -> str:
         said.append(f"Only for the name of the outcome: {_and(choice.those(NAMES))}.")
     if choice.those(TWIN):
         said.append(f"With the same numbers here as a measure it chose by: {_and(choice.those(TWIN))}.")
-    held_out = choice.those(HELD_OUT)
-    said.append(f"Held out, so reported only: {_and(held_out)}." if held_out else "No measure was held out.")
+    unused = choice.those(UNUSED)
+    said.append(f"Not used for choosing, reported only: {_and(unused)}." if unused else "All measures were used.")
     return " ".join(said)
 
 
@@ -213,6 +218,12 @@ class _Report:
         # The subset that the figures show: the largest, which is the union where there is one; unions come last.
         self.main = max(reversed(self.chosen), key=lambda name: int(self.pairs.get_column(name).sum()))
 
+        self.summary = summarise(
+            self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
+        )
+        held_out = held_out_of(store, outcomes, stage, build.evaluate)
+        self.headline = None if held_out is None else headline(self.summary, held_out)
+
     def page(self) -> str:
         """The whole page."""
         sections = list(self._sections())
@@ -220,6 +231,8 @@ class _Report:
         return document(f"{title}: report", self._head(), sections, self._foot())
 
     def _sections(self) -> Iterator[Section]:
+        if self.headline is not None:
+            yield held_out_section(self.files, self.headline, self.labels, self.chosen, self.main)
         yield self._making()
         yield self._subsets()
         if self.choice.those(DECIDES) != [self.choice.effectiveness]:
@@ -262,8 +275,14 @@ class _Report:
             ("groups", "; ".join(f"{', '.join(names)} (lexicon {one.id})" for one, names in groups) or "none"),
         ]  # fmt: skip
         judged = judged_note(self.stage, self.pairs)
-        said = sentence_of(self.choice) + (f" {judged}." if judged else "")
-        return [paragraph(about, kind="lead"), paragraph(said), facts(rows)]
+        said = [*self._first_figure(), sentence_of(self.choice) + (f" {judged}." if judged else "")]
+        return [paragraph(about, kind="lead"), *map(paragraph, said), facts(rows)]
+
+    def _first_figure(self) -> list[str]:
+        """The held-out change of the measure of lean, or else of effectiveness."""
+        wanted = self.choice.lean or self.choice.effectiveness
+        rows = [] if self.headline is None else self.headline.filter(subset=self.main, measure=wanted).to_dicts()
+        return [held_out_sentence(row, self.labels[wanted]) for row in rows if row["figures"] == HELD_OUT]
 
     def _foot(self) -> list[Markup]:
         manifest = self.outcomes["pairs"].manifest
@@ -288,13 +307,10 @@ class _Report:
         return making_section(self.files, steps, measures, recipe)
 
     def _subsets(self) -> Section:
-        summary = summarise(
-            self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
-        )
         given = self.stage.selector.settings().get("boxes", {})
         about = {name: given.get(name) or _SUBSETS.get(name) for name in self.choice.subsets}
         told = {name: words for name, words in about.items() if words}
-        return subsets_section(self.files, summary, self.labels, told, self.chosen)
+        return subsets_section(self.files, self.summary, self.labels, told, self.chosen)
 
     def _against(self) -> Section:
         """The difference to effectiveness-only selection, tested for each measure and corrected over them."""
@@ -334,26 +350,9 @@ class _Report:
             return methods_section(self.files, methods, self._side(effectiveness), self.main)
         both = {name: self.directions[name] for name in (effectiveness, lean)}
         methods = method_table(self.pairs, self.main, both, self.bounds)
-        clouds, words = self._clouds(effectiveness, lean)
+        clouds, words = clouds_of(self.pairs, self.main, effectiveness, lean, self.seed)
         sides = self._side(effectiveness), self._side(lean)
         return tradeoff_section(self.files, clouds, words, methods, sides, self.main)
-
-    def _clouds(self, effectiveness: str, lean: str) -> tuple[list[Points], str]:
-        """The points of both kinds, sampled, and a sentence that says how many there are."""
-        gains = [gain_column(lean), gain_column(effectiveness)]
-        known = self.pairs.select(self.main, *gains).with_columns(pl.col(gains).fill_nan(None)).drop_nulls()
-        clouds, said, lot = [], [], ""
-        for name, part in ((NOT_CHOSEN, known.filter(~pl.col(self.main))), (self.main, known.filter(self.main))):
-            drawn = thinned(len(part), MOST_POINTS, self.seed)
-            x, y = (part.get_column(one).to_numpy()[drawn] for one in gains)
-            clouds.append(Points(name, x, y))
-            amount = f"all {len(part):,}"
-            if len(drawn) < len(part):
-                amount, lot = f"{len(drawn):,} of {len(part):,}", f", sampled with seed {self.seed}"
-            said.append(f"{amount} pairs {name if name == NOT_CHOSEN else f'of {name}'}")
-        lost = len(self.pairs) - len(known)
-        unscored = f" {lost:,} pairs have no score on one of the two." if lost else ""
-        return clouds, f"Drawn: {' and '.join(said)}{lot}.{unscored}"
 
     def _outcome_measures(self) -> str:
         given = self.stage.selector.settings()
@@ -390,18 +389,11 @@ class _Report:
         by, label = list(dict.fromkeys([lean, effectiveness])), self.labels[lean]
         tables = {f"{self.main}: the most gained on {label}": extreme_pairs(chosen, by)}
         shown = list(dict.fromkeys([effectiveness, lean]))
-        for name in self.choice.those(HELD_OUT, NAMES):
+        for name in self.choice.those(UNUSED, NAMES):
             lost = extreme_pairs(chosen, [name], worst=True)
             if len(lost):
-                tables[f"{self.main}: worsened most on {self.labels[name]}, which was held out"] = lost
+                tables[f"{self.main}: worsened most on {self.labels[name]}, which is reported only"] = lost
                 shown = list(dict.fromkeys([*shown, name]))
                 break
         tables[f"Not chosen: the most lost on {label}"] = extreme_pairs(rest, by, worst=True)
         return examples_section(self.files, tables, {name: self.labels[name] for name in shown})
-
-
-def thinned(n: int, most: int, seed: int = 0) -> Any:
-    """Which of n things are shown: all of them, or so many sampled, in their order."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng([seed, n, 3]).permutation(n)[:most])

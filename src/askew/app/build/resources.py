@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.scoring.annotate import Annotate
+from askew.app.scoring.annotate import STEP
 from askew.app.scoring.lists import JudgedQueries
 from askew.app.search.retrieve import index_documents
 from askew.core.errors import DataError
@@ -25,7 +25,7 @@ from askew.core.who import ANY
 from askew.corpora.collection import Collection, open_collection
 from askew.engine.run import run_step, step_key
 from askew.engine.store import Store
-from askew.plugins.kinds import DocMentions
+from askew.plugins.kinds import DocMentions, Stage
 from askew.rankers.disk import read_doc_ids
 
 
@@ -113,14 +113,14 @@ class Resources:
         """The ids of the documents in the order of the index."""
         return read_doc_ids(self.index()).cast(pa.string())
 
-    def mentions_key(self, stage: Annotate) -> str:
+    def mentions_key(self, stage: Stage) -> str:
         """Names the mentions of the documents."""
         return step_key(stage, self.documents.key)
 
-    def mentions(self, stage: Annotate, who: str = ANY) -> DocMentions:
+    def mentions(self, stage: Stage, who: str = ANY, step: str = STEP) -> DocMentions:
         """Mentions of every document, or those of some classes, in the order of the index."""
-        with self.store.lock(f"mentions-{self.mentions_key(stage)}"):
-            manifest = run_step(self.store, "mentions", stage, self.documents).manifest
+        with self.store.lock(f"{step}-{self.mentions_key(stage)}"):
+            manifest = run_step(self.store, step, stage, self.documents).manifest
         table = pa.concat_tables(self.store.read(manifest))
         if not table["doc_id"].combine_chunks().equals(self.doc_ids):
             raise DataError(f"collection {self.collection.id}: the documents have changed since they were indexed")

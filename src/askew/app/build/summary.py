@@ -1,4 +1,4 @@
-"""What a build came to: the subsets, and the means before and after."""
+"""What a build came to: the subsets, and the means before and after, held out and in-sample."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Mapping
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.crossfit import DOCUMENTS, RANKS, SCHEMES, STEP, WORDS, chosen_subsets
 from askew.app.build.pairs import Select
 from askew.app.build.scores import Evaluate
+from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.lexicon import Lexicon
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.selectors.summary import summarise
+
+_FIGURES = ("old_mean", "new_mean", "change", "low", "high")
 
 
 def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
@@ -27,8 +31,64 @@ def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
 def summary_of(
     store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
 ) -> pl.DataFrame | None:
-    """Table 1 of the chosen pairs; None where the recipe stops before it chooses, or has nothing to choose from."""
+    """Table 1 of the chosen pairs, in-sample; None where the recipe stops before it chooses, or has nothing to choose
+    from.
+    """
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest))))
     return summarise(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+
+
+def held_out_of(
+    store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
+) -> pl.DataFrame | None:
+    """The same table held out, for each scheme; None where the build has no such step, or nothing was chosen.
+
+    ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
+    """
+    if stage is None or STEP not in outcomes or not outcomes[STEP].manifest.parts:
+        return None
+    rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes[STEP].manifest))))
+    return held_out_table(rows, stage, evaluate)
+
+
+def held_out_table(rows: pl.DataFrame, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:
+    """Means before and after by the part that did not choose, over all choices; intervals are over queries."""
+    tables = []
+    for scheme in SCHEMES:
+        part = rows.filter(pl.col("scheme") == scheme)
+        if part.height:
+            choices = part.select("split", "chosen_by").n_unique()
+            found = summarise(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
+            tables.append(found.select(pl.lit(scheme).alias("scheme"), pl.lit(choices).alias("choices"), pl.all()))
+    return pl.concat(tables) if tables else None
+
+
+def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataFrame:
+    """One row for each subset and measure: the held-out figures where there are any, the in-sample ones beside them.
+
+    ``figures`` says which ones ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are: those held out by
+    words (by documents where words cannot be split), of ``held_out_pairs`` over all choices, or else the in-sample
+    ones. ``pairs``, ``queries`` and the counts of pairs are those of the subset itself. ``documents_change`` and
+    ``ranks_change`` are held out by documents and by ranks.
+    """
+    keys = ["subset", "measure"]
+    table = in_sample.rename({name: f"in_sample_{name}" for name in _FIGURES})
+    for scheme, prefix in ((_first(held_out), "held_out"), (DOCUMENTS, "documents"), (RANKS, "ranks")):
+        found = in_sample.clear() if held_out is None else held_out.filter(pl.col("scheme") == scheme)
+        names = [pl.col(name).alias(f"{prefix}_{name}") for name in ("pairs", "queries", *_FIGURES)]
+        table = table.join(found.select(*keys, *names), on=keys, how="left", maintain_order="left")
+    known = pl.col("held_out_old_mean").is_not_null()
+    picked = [pl.when(known).then(f"held_out_{name}").otherwise(f"in_sample_{name}").alias(name) for name in _FIGURES]
+    told = pl.when(known).then(pl.lit(HELD_OUT)).otherwise(pl.lit(IN_SAMPLE)).alias("figures")
+    counts = ["of", "pairs", "queries", "improved_pairs", "unchanged_pairs", "worsened_pairs"]
+    beside = [f"in_sample_{name}" for name in _FIGURES]
+    others = [f"{scheme}_{name}" for scheme in ("documents", "ranks") for name in ("pairs", *_FIGURES)]
+    more = ["held_out_pairs", "held_out_queries", *others]
+    return table.with_columns(*picked, told).select(*keys, "figures", *_FIGURES, *beside, *counts, *more)
+
+
+def _first(held_out: pl.DataFrame | None) -> str:
+    """The scheme of the first figures."""
+    return WORDS if held_out is None or WORDS in held_out["scheme"] else DOCUMENTS

@@ -39,7 +39,7 @@ class Scorer:
     def prepare(self) -> None:
         """Count all that the measures read, before the first list."""
         for key in keys_of(self.asked):
-            self._mentions(*key)
+            self.mentions(*key)
 
     def set_background(self, lists: ScoredLists) -> None:
         """Compare with these lists where a measure needs a background run; signatures name it by its content."""
@@ -59,7 +59,7 @@ class Scorer:
         """What these measures read of the lists; ``name`` is for messages."""
         queries = lists.ids if lists.queries is None else lists.queries
         judgements = None if self._judged is None else self._judged.of_queries(queries)
-        mentions = None if self._count is None else self._mentions
+        mentions = None if self._count is None else self.mentions
         background = self._background_of(lists, wanted)
         source = self._relevance
         relevance = None if source is None else lambda ranked, *how: source.probabilities(ranked, queries, *how)
@@ -99,7 +99,8 @@ class Scorer:
         ranks[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
         return ranks
 
-    def _mentions(self, *named: str) -> DocMentions:
+    def mentions(self, *named: str) -> DocMentions:
+        """The mentions under a key, for all documents; those without a text are not known."""
         key = CountKey(*named)
         if key not in self._counted:
             assert self._count is not None

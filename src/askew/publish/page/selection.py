@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.ranking import Floats
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Interval, dots, sorted_gains
@@ -25,6 +26,21 @@ _METHOD = (
     f"A change is that of the mean relative to the mean before, in percent. Intervals are of 95%, over {n.FEWEST} "
     "queries or more: valid for every distribution where a measure has bounds, else studentized."
 )
+_IN_SAMPLE = (
+    "In-sample: the pairs were chosen by the data that they are measured with here, so that their gains are larger "
+    "than on data that the choice has not seen."
+)
+_HELD_OUT = (
+    "Held out: the selector chooses by half of the words of each group and, where a query has several relevant "
+    "documents, by half of the documents; the other half measures. All splits count, in both directions: a pair counts "
+    "once for each choice that chose it, and the interval is over queries. By documents: half of the documents choose "
+    "by lean too, with all words. By ranks: the odd ranks choose and the even ones measure, and the reverse; passages "
+    "that move between them make this figure too low. Another ranker or another collection is a stricter test."
+)
+_ONLY_IN_SAMPLE = (
+    'In-sample in the column "figures": there is no held-out figure, for effectiveness because no query with a '
+    "chosen pair has two relevant documents."
+)
 _QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
 Row = dict[str, Any]
 
@@ -37,12 +53,67 @@ def subsets_section(
         Group(_subset_line(part.rows(named=True)), _before_after(part, labels))
         for part in summary.partition_by("subset", maintain_order=True)
     ]
-    notes = [_METHOD, labels_note(labels.values())]
-    given = Table("subsets", "Means before and after, for each subset", _BEFORE_AFTER, groups, notes)
+    notes = [_METHOD, _IN_SAMPLE, labels_note(labels.values())]
+    given = Table("subsets", "Means before and after, for each subset, in-sample", _BEFORE_AFTER, groups, notes)
     what = [listed([f"{name}: {words}" for name, words in about.items()])] if about else []
     series = {subset: _intervals(summary.filter(subset=subset), labels) for subset in shown}
     drawn = [_change_figure(files, "subsets-change", "Change of the means", series, labels)]
-    return Section("subsets", "Before and after", [*what, files.table(given, summary), figures(*drawn)])
+    return Section("subsets", "Before and after, in-sample", [*what, files.table(given, summary), figures(*drawn)])
+
+
+def held_out_section(
+    files: PageParts, headline: pl.DataFrame, labels: Mapping[str, str], shown: Sequence[str], main: str
+) -> Section:
+    """The held-out means of the chosen subsets, with the in-sample change beside; the figure is of the ``main`` one."""
+    chosen = headline.filter(pl.col("subset").is_in(shown))
+    groups = [
+        Group(_subset_line(part.rows(named=True)), _held_out_rows(part, labels))
+        for part in chosen.partition_by("subset", maintain_order=True)
+    ]
+    head = columns(
+        "measure", "figures", "before", "after", "change", "95% interval", "by documents", "by ranks", "in-sample"
+    )
+    notes = [_METHOD, _HELD_OUT, labels_note(labels.values())]
+    if (chosen["figures"] == IN_SAMPLE).any():
+        notes.insert(2, _ONLY_IN_SAMPLE)
+    given = Table("held-out", "Means before and after, for each subset, held out", head, groups, notes)
+    part = chosen.filter(subset=main)
+    series = {
+        HELD_OUT: _intervals(part.filter(figures=HELD_OUT), labels),
+        "by documents": _intervals(_renamed(part, "documents_"), labels),
+        "by ranks": _intervals(_renamed(part, "ranks_"), labels),
+        IN_SAMPLE: _intervals(_renamed(part, "in_sample_"), labels),
+    }
+    drawn = _change_figure(files, "held-out-change", f"Change of the means: {main}", series, labels)
+    return Section("held-out", "Before and after, held out", [files.table(given, chosen), figures(drawn)])
+
+
+def held_out_sentence(row: Row, label: str) -> str:
+    """The figure that a report begins with."""
+    ends = n.interval_of(row, "held_out_queries")
+    interval = "" if ends == n.NONE else f" {ends}"
+    return (
+        f"Held out, {label} of the subset {row['subset']} changes by {n.change(row['change'])}{interval} "
+        f"(by documents {n.change(row['documents_change'])}; by ranks {n.change(row['ranks_change'])}; "
+        f"in-sample {n.change(row['in_sample_change'])})."
+    )
+
+
+def _held_out_rows(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[str]]:
+    rows = part.rows(named=True)
+    return [_held_out_row(row, labels) for row in rows] if any(row["pairs"] for row in rows) else []
+
+
+def _held_out_row(row: Row, labels: Mapping[str, str]) -> list[str]:
+    means = n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"])
+    queries = "held_out_queries" if row["figures"] == HELD_OUT else "queries"
+    beside = (n.change(row[f"{name}_change"]) for name in ("documents", "ranks", "in_sample"))
+    return [labels[row["measure"]], row["figures"], *means, n.interval_of(row, queries), *beside]
+
+
+def _renamed(part: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    """The change and interval of one kind of figures under the plain names."""
+    return part.with_columns(**{name: pl.col(f"{prefix}{name}") for name in ("change", "low", "high")})
 
 
 def _subset_line(rows: Sequence[Row]) -> str:

@@ -1,0 +1,250 @@
+"""held-out: pairs are chosen by one part of the data and reported by the other, on the same engine.
+
+Three schemes, each in both directions. ``words``: half of the words of every group choose by lean, and half of the
+documents by effectiveness where a query has several relevant ones; the other half reports. ``documents``: half of the
+documents choose by both, with all words. Both are done for several splits. ``ranks``: the odd ranks choose by lean and
+the even ones report. A passage that moves from an odd to an even rank takes its lean along, so that less lean in one
+part is more in the other: this scheme understates what holds.
+
+Whatever a choice gains by chance in the part that it looks at, it does not gain in the other part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.app.build.half_mentions import HalfCounts, HalfWords
+from askew.app.build.halves import DocumentHalf, can_split, document_halves, every_other, have_several, judged_places
+from askew.app.build.pairs import Select
+from askew.app.build.resources import Resources
+from askew.app.build.scores import Evaluate, lists_of
+from askew.app.build.variants import ORIGINAL
+from askew.app.scoring.lists import ScoredLists
+from askew.app.scoring.requested import CountKey, keys_of
+from askew.app.scoring.scorer import Scorer
+from askew.core.measure import column_of, new_column, old_column
+from askew.core.ranking import Floats, Ints
+from askew.measures.catalogue import MeasureRequest
+from askew.plugins.kinds import DocMentions, Inputs
+
+STEP = "held-out"
+WORDS, DOCUMENTS, RANKS = SCHEMES = ("words", "documents", "ranks")
+SPLITS, SEED = 5, 0
+NEGATIVE = "negative"
+NOT_CHOSEN = "chosen by no part"
+_ROW = "_row"
+Values = Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class PartValues:
+    """The values of all measures in one part of the data, by row.
+
+    ``choosing`` has every measure, from the whole data where this part has no other; ``reported`` has only what the
+    other part does not know, and NaN elsewhere.
+    """
+
+    choosing: Values
+    reported: Values
+
+    def with_values(self, own: Values) -> PartValues:
+        """The part with other values of some measures."""
+        return PartValues({**self.choosing, **own}, {**self.reported, **own})
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two parts of the data that have nothing in common."""
+
+    scheme: str
+    number: int
+    parts: tuple[PartValues, PartValues]
+
+
+def choices_of(select: Select, scored: pl.DataFrame, split: Split) -> list[pl.DataFrame]:
+    """The pairs that each part chooses, with the old and new values of the other part."""
+    first, second = split.parts
+    return [
+        _choice(select, scored, by, told).with_columns(
+            pl.lit(split.scheme).alias("scheme"),
+            pl.lit(split.number, pl.Int32).alias("split"),
+            pl.lit(name).alias("chosen_by"),
+        )
+        for name, by, told in (("first", first, second), ("second", second, first))
+    ]
+
+
+def chosen_subsets(select: Select) -> list[str]:
+    """The subsets that are chosen for something; negative pairs are what is left."""
+    return [name for name in select.selector.subsets if name != NEGATIVE]
+
+
+def _choice(select: Select, scored: pl.DataFrame, by: PartValues, told: PartValues) -> pl.DataFrame:
+    subsets = chosen_subsets(select)
+    columns = [pl.Series(column_of(text), values) for text, values in by.choosing.items()]
+    table = scored.with_columns(columns).with_row_index(_ROW)
+    pairs = pl.DataFrame(pl.from_arrow(select.run(table.to_arrow())[0]))
+    chosen = pairs.filter(pl.any_horizontal(subsets)).select("query_id", "variant_id", *subsets, _ROW)
+    originals = table.filter(pl.col("method") == ORIGINAL).select("query_id", _original=_ROW)
+    found = chosen.join(originals, on="query_id", how="left", maintain_order="left")
+    sides = ((old_column, found["_original"].to_numpy()), (new_column, found[_ROW].to_numpy()))
+    values = [pl.Series(name(text), told.reported[text][rows]) for text in told.reported for name, rows in sides]
+    return found.drop(_ROW, "_original").with_columns(values)
+
+
+class HeldOut:
+    """Chooses by one part of the data with the selector of the recipe, and reports by the other part."""
+
+    name = "held-out"
+    version = 1
+    together = "query_id"
+
+    def __init__(
+        self, evaluate: Evaluate, select: Select, resources: Resources, splits: int = SPLITS, seed: int = SEED
+    ) -> None:
+        self._evaluate, self.select, self._resources = evaluate, select, resources
+        self.splits, self.seed = splits, seed
+
+    def settings(self) -> Mapping[str, Any]:
+        """What scores and what chooses, each with its version, and how the data is split."""
+        return {
+            "evaluate": [Evaluate.version, self._evaluate.settings()],
+            "select": [Select.version, self.select.settings()],
+            "halves": self._counts.keys() if self._words_split else [], "splits": self.splits, "seed": self.seed,
+        }  # fmt: skip
+
+    @property
+    def _lean(self) -> list[MeasureRequest]:
+        return [one for one in self._evaluate.asked if "mentions" in one.family.reads]
+
+    @property
+    def _judged(self) -> list[MeasureRequest]:
+        return [one for one in self._evaluate.asked if "judgements" in one.family.reads]
+
+    @cached_property
+    def _words_split(self) -> bool:
+        """Whether there are words, and two or more for each group."""
+        return can_split(self._evaluate.lexicons(), [name for one in self._lean for name in one.groups])
+
+    @cached_property
+    def _counts(self) -> HalfCounts:
+        lexicons = {one.id: one for one in self._evaluate.lexicons()}
+        groups = [name for one in self._lean for name in one.groups]
+        words = HalfWords(self._resources, lexicons, keys_of(self._lean), groups, self.splits, self.seed)
+        return HalfCounts(words, lambda key: self._scorer.mentions(*key))
+
+    @property
+    def _scorer(self) -> Scorer:
+        return self._evaluate.scorer
+
+    @cached_property
+    def _has_several(self) -> bool:
+        """Whether some query has several relevant documents, and a measure reads them."""
+        return bool(self._judged) and bool(have_several(self._resources.judged_documents[1]).any())
+
+    @cached_property
+    def _document_halves(self) -> list[tuple[DocumentHalf, DocumentHalf]]:
+        every, judged = self._resources.judged_documents
+        return [document_halves(judged, len(every), split, self.seed) for split in range(self.splits)]
+
+    def prepare(self) -> None:
+        """The collection is counted once, before any worker reads the counts."""
+        self._evaluate.prepare()
+        if self._words_split:
+            self._counts.prepare()
+
+    def rows_used(self, table: pa.Table) -> int:
+        """The variants that some part chose."""
+        return pl.DataFrame(pl.from_arrow(table.select(["query_id", "variant_id"]))).n_unique()
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """One row for each pair and each choice that it was chosen by."""
+        scored = pl.DataFrame(pl.from_arrow(self._evaluate.run(rows)[0]))
+        found = [self._nothing()]
+        for split in self._splits(lists_of(rows), scored):
+            found += [one.select(found[0].columns) for one in choices_of(self.select, scored, split)]
+        table = pl.concat(found).to_arrow().cast(_arrow_schema(found[0]))
+        return table, {NOT_CHOSEN: rows.num_rows - self.rows_used(table)}
+
+    def _nothing(self) -> pl.DataFrame:
+        values = [side(text) for text in self._evaluate.directions for side in (old_column, new_column)]
+        texts = dict.fromkeys(("query_id", "variant_id", "scheme"), pl.String)
+        flags = dict.fromkeys(chosen_subsets(self.select), pl.Boolean)
+        return pl.DataFrame(
+            schema=texts | {"split": pl.Int32, "chosen_by": pl.String} | flags | dict.fromkeys(values, pl.Float64)
+        )
+
+    def _splits(self, lists: ScoredLists, scored: pl.DataFrame) -> Iterator[Split]:
+        whole = {text: scored[column_of(text)].to_numpy() for text in self._evaluate.directions}
+        if not self._lean and not self._has_several:
+            return
+        inputs = self._scorer.inputs(lists, self._lean)
+        places = judged_places(lists, self._resources.judged_documents[1])
+        for number in range(self.splits):
+            halves = [self._of_documents(lists, places, whole, half) for half in self._document_halves[number]]
+            if self._words_split:
+                words = [self._of_words(inputs, number, first) for first in (True, False)]
+                first, second = (half.with_values(own) for half, own in zip(halves, words, strict=True))
+                yield Split(WORDS, number, (first, second))
+            yield Split(DOCUMENTS, number, (halves[0], halves[1]))
+        if self._lean:
+            odd, even = (self._of_ranks(lists, whole, parity) for parity in (1, 0))
+            yield Split(RANKS, 0, (odd, even))
+
+    def _of_words(self, inputs: Inputs, number: int, first: bool) -> Values:
+        """The lean by half of the words."""
+        kept: dict[CountKey, DocMentions] = {}
+
+        def count(*named: str) -> DocMentions:
+            key = CountKey(*named)
+            if key not in kept:
+                kept[key] = self._counts.of(key, number, first)
+            return kept[key]
+
+        return self._scorer.values(replace(inputs, find_mentions=count), self._lean)
+
+    def _of_documents(self, lists: ScoredLists, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:
+        """Lean and effectiveness of the lists with half of the documents."""
+        judged = self._judged if self._has_several else []
+        asked = [_with_half_cutoff(one) for one in [*self._lean, *judged]]
+        queries = lists.ids if lists.queries is None else lists.queries
+        inputs = self._scorer.inputs(half.lists(lists, places), asked)
+        found = self._scorer.values(replace(inputs, judgements=half.judged.of_queries(queries)), asked)
+        several = self._resources.judged_documents[1].of_queries(queries).relevant() > 1
+        names = {one.text for one in judged}
+        known = {text: several if text in names else np.ones(len(several), np.bool_) for text in found}
+        # Where a query has one relevant document there is nothing to split: it chooses whole, and is not reported.
+        choosing = {text: np.where(known[text], values, whole[text]) for text, values in found.items()}
+        return _part(whole, choosing, {text: np.where(known[text], found[text], np.nan) for text in found})
+
+    def _of_ranks(self, lists: ScoredLists, whole: Values, parity: int) -> PartValues:
+        """The lean of the odd or of the even ranks, to half the cutoff."""
+        part = every_other(lists, self._scorer.order(lists), parity)
+        asked = [_with_half_cutoff(one) for one in self._lean]
+        return _part(whole, self._scorer.values(self._scorer.inputs(part, asked), asked))
+
+
+def _part(whole: Values, own: Values, reported: Values | None = None) -> PartValues:
+    nothing = np.full(len(next(iter(whole.values()))), np.nan)
+    told = {**own, **(reported or {})}
+    return PartValues({**whole, **own}, {text: told.get(text, nothing) for text in whole})
+
+
+def _with_half_cutoff(one: MeasureRequest) -> MeasureRequest:
+    """The measure of lists that have every second document: half the cutoff reaches as far down."""
+    cutoff = one.measure.cutoff
+    return one if cutoff is None else replace(one, measure=replace(one.measure, cutoff=(cutoff + 1) // 2))
+
+
+def _arrow_schema(frame: pl.DataFrame) -> pa.Schema:
+    kinds: Mapping[Any, pa.DataType] = {
+        pl.String: pa.string(), pl.Int32: pa.int32(), pl.Boolean: pa.bool_(), pl.Float64: pa.float64(),
+    }  # fmt: skip
+    return pa.schema([(name, kinds[type(kind)]) for name, kind in frame.schema.items()])
