@@ -87,7 +87,7 @@ class Settings:
     most_new_tokens: int = 28
     queries_at_once: int = 400
     # Pairs
-    rounds: int = 1
+    rounds: int = 2
     least_reward: float = 0.65
     least_margin: float = 0.3
     later_margin: float = 0.2

@@ -39,6 +39,13 @@ def test_json_lines_are_read_too(tmp_path):
     assert ReplayReformulator(str(path)).reformulate(ASKED).texts == ["line break here", "b"]
 
 
+def test_the_kind_of_a_candidate_is_carried_along(tmp_path):
+    path = tmp_path / "kinds.tsv"
+    path.write_text("query_id\ttext\tkind\nq1\tnurse pay\tkeywords\nq1\tpay of a nurse\t\n", encoding="utf-8")
+    found = ReplayReformulator(str(path)).reformulate(QueryBatch(("q1",), ("what do nurses earn",)))
+    assert list(zip(found.texts, found.kinds, strict=True)) == [("nurse pay", "keywords"), ("pay of a nurse", None)]
+
+
 def test_the_settings_name_the_content_of_the_file(file):
     before = ReplayReformulator(str(file)).settings()
     file.write_text(QUERYGYM + "g\tm/1\tr\t3\tnew\n")

@@ -2,8 +2,8 @@
 
 ``light``   logistic regressions on the words, names and numbers that a pair shares or does not share
             (``askew.filters.light_equivalence``): no model to install, and less exact.
-``neural``  the same with the logits of a cross-encoder on MiniLM as two more features (adapter ``minilm-equivalence``,
-            whose card says how well it does).
+``neural``  logistic regressions on the logits of ``light`` and those of a cross-encoder on MiniLM (adapter
+            ``minilm-equivalence``, whose card says how well it does).
 
 Both give two probabilities for each pair, calibrated on labeled reformulations.
 """
@@ -112,13 +112,18 @@ class _Judge:
 
         return pair_features(originals, candidates)
 
+    def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
+        """A row for each pair, a column for each output."""
+        found: Floats = self.features(originals, candidates) @ self._weights + self._bias
+        return found
+
     def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
-        found = 1 / (1 + np.exp(-(self.features(originals, candidates) @ self._weights + self._bias)))
+        found = 1 / (1 + np.exp(-self.logits(originals, candidates)))
         return {output: found[:, at] for at, output in enumerate(OUTPUTS)}
 
 
 class _NeuralJudge(_Judge):
-    """The same features and the two logits of the cross-encoder, which is loaded when it is first used."""
+    """The logits of the cross-encoder, which is loaded when it is first used, and those of the light model."""
 
     def __init__(self, adapter: str, batch_size: int, device: str | None) -> None:
         for library in _LIBRARIES:
@@ -126,8 +131,9 @@ class _NeuralJudge(_Judge):
         from askew.models.adapted import find_encoder_adapter
 
         self._folder, self._batch, self._device = find_encoder_adapter(adapter, ADAPTER), batch_size, device
-        super().__init__(self._folder / WEIGHTS, f"{identify(MINILM)}+{identify(str(self._folder))}")
+        super().__init__(self._folder / WEIGHTS, f"{identify(MINILM)}+{identify(str(self._folder))}+{_light().id}")
         self._loaded: Any = None
+        self._light = _light()
 
     def features(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
         from askew.models.pair_network import load_pair_network, pair_logits
@@ -136,13 +142,18 @@ class _NeuralJudge(_Judge):
             self._loaded = load_pair_network(MINILM, self._folder, self._device)
         network, tokenizer = self._loaded
         logits = pair_logits(network, tokenizer, originals, candidates, self._batch)
-        return np.hstack([logits, super().features(originals, candidates)])
+        return np.hstack([logits, self._light.logits(originals, candidates)])
 
 
 @cache
 def _judge(model: str, adapter: str, batch_size: int, device: str | None) -> _Judge:
     """The same model is loaded once."""
-    return _NeuralJudge(adapter, batch_size, device) if model == "neural" else _Judge(LIGHT, f"light@{digest(LIGHT)}")
+    return _NeuralJudge(adapter, batch_size, device) if model == "neural" else _light()
+
+
+@cache
+def _light() -> _Judge:
+    return _Judge(LIGHT, f"light@{digest(LIGHT)}")
 
 
 def digest(file: Path) -> str:

@@ -30,6 +30,7 @@ class ReplayReformulator:
 
     ``file`` demo has reformulations of the embedded demo's queries. ``count``: most candidates of a query.
     ``where`` keeps only the lines whose columns have these values: NAME=VALUE, separated by blanks.
+    A column ``kind`` is carried along.
     """
 
     method = "replay"
@@ -42,7 +43,7 @@ class ReplayReformulator:
             raise ConfigError(f"replay: expected count of 1 or more, found {count}")
         self._path, self._where, self._count = DEMO if file == "demo" else Path(file), _conditions(where), count
         self._columns = (query_column, text_column)
-        self._texts: dict[str, list[str]] | None = None
+        self._texts: dict[str, list[tuple[str, str | None]]] | None = None
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on, the file by its content."""
@@ -59,18 +60,18 @@ class ReplayReformulator:
             self._texts = self._read()
         found = Candidates()
         for row, query_id in enumerate(asked.query_ids):
-            texts = [" ".join(text.split()) for text in self._texts.get(query_id, [])[: self._count]]
-            for text in texts:
+            texts = self._texts.get(query_id, [])[: self._count]
+            for text, kind in texts:
                 if text:
-                    found.add(row, text)
+                    found.add(row, text, kind=kind)
                 else:
                     found.reject("empty")
             if not texts:
                 found.reject("query not in the file")
         return found
 
-    def _read(self) -> dict[str, list[str]]:
-        texts: dict[str, list[str]] = {}
+    def _read(self) -> dict[str, list[tuple[str, str | None]]]:
+        texts: dict[str, list[tuple[str, str | None]]] = {}
         for number, row in _rows(self._path):
             query = _value(row, self._columns[0], _ID_NAMES, self._path, number, "the query's id")
             text = _value(row, self._columns[1], _TEXT_NAMES, self._path, number, "the candidate's text")
@@ -80,7 +81,8 @@ class ReplayReformulator:
                     f"{place(self._path, number)}: there is no column {missing[0]!r}; found {', '.join(row)}"
                 )
             if all(str(row[name]) == value for name, value in self._where.items()):
-                texts.setdefault(query, []).append(text)
+                kind = row.get("kind")
+                texts.setdefault(query, []).append((" ".join(text.split()), str(kind) if kind else None))
         if not texts:
             raise DataError(f"replay {self._path}: no line of it has the values asked for ({self._where or 'any'})")
         return texts

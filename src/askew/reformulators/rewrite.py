@@ -46,9 +46,9 @@ class RewriteReformulator:
     reads = frozenset[str]()
 
     def __init__(
-        self, kinds: str = ",".join(KINDS), samples: int = 4, count: int = 20, model: str = SMOLLM,
+        self, kinds: str = ",".join(KINDS), samples: int = 8, count: int = 20, model: str = SMOLLM,
         adapter: str = ADAPTER, revision: str | None = None, top_k: int = 50, top_p: float = 0.95,
-        temperature: float = 0.8, max_new_tokens: int = 32, seed: int = 7, device: str | None = None,
+        temperature: float = 1.0, max_new_tokens: int = 32, seed: int = 7, device: str | None = None,
     ) -> None:  # fmt: skip
         self._kinds = tuple(kind.strip() for kind in kinds.split(","))
         check_names("kind", self._kinds, KINDS, "rewrite")
