@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.app.build.crossfit import DOCUMENTS, RANKS, WORDS, PartValues, Split, choices_of
+from askew.app.build.facade import Pairs
 from askew.app.build.facade import build as build_pairs
 from askew.app.build.halves import (
     can_split,
@@ -292,7 +293,7 @@ def in_sample(select, scored, part):
 
 SELECTORS = [
     (Epsilon(EFFECTIVENESS, LEAN), "is_best"),
-    (Refairmulate(EFFECTIVENESS, LEAN, theta_bias=0.1), "fair"),
+    (Refairmulate(EFFECTIVENESS, LEAN, theta_bias=0.1, agreeing=1), "fair"),
 ]
 
 
@@ -361,7 +362,7 @@ def test_lean_falls_less_held_out_than_in_sample(demo):
     found = held_out_of(store, outcomes, build.select, build.evaluate)
     change = {
         name: table.filter((pl.col("subset") == "effective") & (pl.col("measure") == LEAN))["change"][0]
-        for name, table in (("in-sample", seen), ("held-out", found.filter(pl.col("scheme") == WORDS)))
+        for name, table in (("in-sample", seen), ("held-out", found.filter(pl.col("scheme") == DOCUMENTS)))
     }
     assert change["in-sample"] < change["held-out"]
 
@@ -419,9 +420,20 @@ def test_documents_are_held_out_where_a_group_has_one_word(tmp_path):
     pairs, found = figures(toy(tmp_path, ONE_EACH, words), tmp_path)
     assert set(pairs.table("held-out")["scheme"]) <= {DOCUMENTS, RANKS}
     assert found[LEAN] == "held-out"
-    assert pairs.summary["change"].equals(
-        pairs.summary["documents_change"].fill_null(pairs.summary["in_sample_change"])
-    )
+    assert pairs.summary["words_change"].is_null().all()
+
+
+def test_the_first_figures_are_by_documents_and_those_by_words_and_ranks_are_beside_them(demo):
+    build, store, outcomes = demo
+    pairs = Pairs(build, store, outcomes)
+    assert pairs.held_out["scheme"].unique(maintain_order=True).to_list() == [DOCUMENTS, WORDS, RANKS]
+    chosen = pairs.summary.filter(pl.col("subset") == "fair")
+    for scheme, column in ((DOCUMENTS, "change"), (WORDS, "words_change"), (RANKS, "ranks_change")):
+        found = pairs.held_out.filter((pl.col("subset") == "fair") & (pl.col("scheme") == scheme))
+        known = found.filter(pl.col("change").is_not_null())
+        expected = chosen.join(known.select("measure"), on="measure", maintain_order="left", how="semi")
+        assert expected.height
+        assert expected[column].equals(known["change"])
 
 
 def test_the_command_gives_both_figures_as_json(askew_cli):
@@ -429,7 +441,7 @@ def test_the_command_gives_both_figures_as_json(askew_cli):
     row = next(one for one in found["summary"] if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert row["figures"] == "held-out"
     held_out = next(one for one in found["held_out"] if (one["subset"], one["measure"]) == ("effective", LEAN))
-    assert row["change"] == held_out["change"]
+    assert (held_out["scheme"], held_out["change"]) == (DOCUMENTS, row["change"])
     assert held_out["choices"] == 10
     assert row["in_sample_change"] < row["change"]
 
@@ -453,6 +465,8 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out"]
     row = next(one for one in stated if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
+    assert {"words_change", "ranks_change", "in_sample_change"} < set(row)
+    assert "| change | 95% interval | change by words | change by ranks | in-sample change |" in card
     assert f"| Effective | `{LEAN}` | held-out |" in card
     assert f"{row['change']:+.1f}%" in card
     assert verify(str(tmp_path / "out")).ok

@@ -125,7 +125,7 @@ def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]
     """The change that is held out first; where there is none the cell says that the figure is in-sample."""
     return [
         ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
-        ("documents", [_change(row["documents_change"]) for row in rows]),
+        ("words", [_change(row["words_change"]) for row in rows]),
         ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
     ]
 
@@ -143,8 +143,10 @@ def _explain(rows: list[dict[str, Any]]) -> None:
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
-        said += ["held out: pairs chosen by half of the words, measured by the other half",
-                 "documents: pairs chosen by half of the documents, measured by the other half"]  # fmt: skip
+        said += ["old, new: where the change is held out, means of half of the documents, to half the cutoff",
+                 "held out: pairs chosen by half of the documents, measured by the other half",
+                 "words: pairs chosen by half of the words, measured by the other half in the same passages,",
+                 "  so that the change is too good"]  # fmt: skip
     if figures:
         said += ["in-sample: measured by the same data that the pairs were chosen by",
                  "improved, worsened: pairs that score better or worse than the original"]  # fmt: skip
@@ -158,7 +160,7 @@ def _mean(value: float | None) -> str:
 
 
 def _percent(row: dict[str, Any]) -> str:
-    ends = "" if row["low"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
+    ends = "" if row["low"] is None or row["high"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
     return f"{_change(row['change'])}{ends}"
 
 

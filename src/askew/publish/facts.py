@@ -11,7 +11,7 @@ files). Understood where given:
 ``robust_rankers``, ``robust_measures``   the rankers, the one named above first, and the measures that the column
                 ``robust`` is told by
 ``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
-                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``documents_change``, ``ranks_change``,
+                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``words_change``, ``ranks_change``,
                 ``in_sample_change``: what the pairs gain on data that did not choose them
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
@@ -50,7 +50,7 @@ _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
 _TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
 # Changes beside the first held-out figure.
-_BESIDE = ("documents_change", "ranks_change", "in_sample_change")
+_BESIDE = ("words_change", "ranks_change", "in_sample_change")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 

@@ -70,16 +70,16 @@ class Pairs:
     def summary(self) -> pl.DataFrame | None:
         """The means of each subset before and after, held out, with the in-sample ones beside them.
 
-        Pairs are chosen by one part of the data and reported by the other (see ``held_out``); ``figures`` says where
-        there is no such figure and the in-sample one stands in its place. None where the recipe chooses no pairs, or
-        found none.
+        Pairs are chosen by half of the documents and reported by the other half; columns beside have the other schemes
+        (see ``held_out``). ``figures`` says where there is no such figure and the in-sample one stands in its place.
+        None where the recipe chooses no pairs, or found none.
         """
         found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
         return None if found is None else headline(found, self.held_out)
 
     @cached_property
     def held_out(self) -> pl.DataFrame | None:
-        """The held-out means by each scheme (words and judgements, ranks); None where the recipe leaves them out."""
+        """The held-out means by each scheme (documents, words, ranks); None where the recipe leaves them out."""
         return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
 
     def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:

@@ -39,7 +39,7 @@ _CROSS, _PAIRS = "cross-", "pairs"
 # What a release states of each subset and measure, held out.
 _HELD_OUT = (
     "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
-    "high", *(f"{kind}_{name}" for kind in ("documents", "ranks", "in_sample") for name in ("change", "low", "high")),
+    "high", *(f"{kind}_{name}" for kind in ("words", "ranks", "in_sample") for name in ("change", "low", "high")),
 )  # fmt: skip
 
 
