@@ -29,14 +29,14 @@ from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.requested import keys_of
 from askew.core.errors import AskewError
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.core.measure import Direction, column_of
+from askew.core.measure import Direction, column_of, held_out_gain_column, new_column, old_column
 from askew.engine.store import Store
 from askew.publish.facts import read_facts
 from askew.selectors.pareto import Epsilon
 from askew.selectors.refairmulate import Refairmulate
 from askew.selectors.summary import summarise
 
-EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
+EFFECTIVENESS, LEAN, GENERIC = "RR@10", "ARaB(tf)@10", "ARaB(tf,who=generic)@10"
 DIRECTIONS = {EFFECTIVENESS: Direction.UP, LEAN: Direction.ZERO}
 GENDER = ("female", "male")
 SOME_WORDS = st.sets(st.text("abcdefg", min_size=2, max_size=4), min_size=2, max_size=12)
@@ -476,10 +476,37 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     assert "README.md: its table of held-out figures is not that of askew.json" in wrong
 
 
+def test_a_published_pair_has_its_mean_gain_in_the_halves_of_documents_that_did_not_choose_it(demo, tmp_path):
+    pairs = Pairs(*demo)
+    pairs.publish(tmp_path / "out")
+    rows = pl.read_parquet(tmp_path / "out" / "data" / "*.parquet")
+    by_choice = {}
+    for one in pairs.table("held-out").filter(pl.col("scheme") == DOCUMENTS).iter_rows(named=True):
+        by_choice.setdefault((one["query_id"], one["variant_id"]), []).append(one)
+    for measure, direction in ((EFFECTIVENESS, Direction.UP), (GENERIC, Direction.ZERO)):
+        names = old_column(measure), new_column(measure)
+        for query, variant, gain in rows.select("query_id", "variant_id", held_out_gain_column(measure)).iter_rows():
+            gains = [direction.gain(*(one[name] for name in names)) for one in by_choice.get((query, variant), [])]
+            known = [one for one in gains if not np.isnan(one)]
+            assert gain == (pytest.approx(np.mean(known)) if known else None)
+    gains = rows[held_out_gain_column(GENERIC)]
+    assert 0 < gains.null_count() < len(gains)
+    assert verify(str(tmp_path / "out")).wrong == []
+
+
+def test_only_the_measures_of_the_selection_have_held_out_gains(demo, tmp_path):
+    Pairs(*demo).publish(tmp_path / "out")
+    stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out_gains"]
+    assert set(stated) == {EFFECTIVENESS, *(f"ARaB({kind},who=generic)@10" for kind in ("tf", "tc", "bool"))}
+    schema = pl.read_parquet_schema(next((tmp_path / "out" / "data").iterdir()))
+    assert {name for name in schema if name.startswith("held_out_")} == {held_out_gain_column(one) for one in stated}
+
+
 def test_a_release_without_held_out_figures_says_nothing_of_them(tmp_path):
     pairs = build_pairs("demo", store=tmp_path / "store", settings={"select": {"held_out": False}})
     pairs.publish(tmp_path / "out")
-    assert "Held-out figures" not in (tmp_path / "out" / "README.md").read_text()
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Held-out figures" not in card and "held_out_gain" not in card
     assert set(pairs.summary["figures"]) == {"in-sample"}
     assert pairs.summary["change"].equals(pairs.summary["in_sample_change"])
 

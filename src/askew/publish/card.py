@@ -33,7 +33,7 @@ _LAYOUTS = (
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
     "counts", "dropped", "versions", "license", "language", "version", "date", "homepage", "contact", "citation",
-    "creators", "scheme", "subsets", "robust_rankers", "robust_measures", "held_out",
+    "creators", "scheme", "subsets", "robust_rankers", "robust_measures", "held_out", "held_out_gains",
 }  # fmt: skip
 
 NOT_BIAS = (

@@ -12,6 +12,7 @@ from askew.app.build.pairs import Select
 from askew.app.build.scores import Evaluate
 from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.lexicon import Lexicon
+from askew.core.measure import Direction, held_out_gain_column, new_column, old_column
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.selectors.summary import summarise
@@ -63,6 +64,17 @@ def held_out_table(rows: pl.DataFrame, stage: Select, evaluate: Evaluate) -> pl.
             found = summarise(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
             tables.append(found.select(pl.lit(scheme).alias("scheme"), pl.lit(choices).alias("choices"), pl.all()))
     return pl.concat(tables) if tables else None
+
+
+def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+    """For each pair that a half of the documents chose, its gains in the other half: means over all such choices."""
+    part = rows.filter(pl.col("scheme") == DOCUMENTS)
+    gains = []
+    for name, direction in directions.items():
+        old, new = (part[side(name)].to_numpy() for side in (old_column, new_column))
+        gains.append(pl.Series(held_out_gain_column(name), direction.gain(old, new)))
+    table = part.select("query_id", "variant_id").with_columns(gains)
+    return table.group_by("query_id", "variant_id", maintain_order=True).agg(pl.all().fill_nan(None).mean())
 
 
 def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataFrame:
