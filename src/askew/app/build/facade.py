@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
@@ -81,6 +82,14 @@ class Pairs:
     def held_out(self) -> pl.DataFrame | None:
         """The held-out means by each scheme (documents, words, ranks); None where the recipe leaves them out."""
         return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+
+    @cached_property
+    def other_rankers(self) -> pl.DataFrame | None:
+        """The change of the first measures of lean and effectiveness under each ranker of [[cross]]; None without one.
+
+        The report has all measures.
+        """
+        return other_rankers(self.build, self.store, self.outcomes)
 
     def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:
         """Write the report: one HTML page, and its tables as CSV (``askew report``)."""

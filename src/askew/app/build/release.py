@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.app.build.crossfit import STEP as HELD_OUT_STEP
+from askew.app.build.other_rankers import CROSS
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
@@ -37,7 +38,7 @@ from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
 from askew.selectors.settings import find_measures
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
-_CROSS, _PAIRS = "cross-", "pairs"
+_PAIRS = "pairs"
 # What a release states of each subset and measure, held out.
 _HELD_OUT = (
     "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
@@ -62,7 +63,7 @@ class _Release:
         self.stage, self.selector = build.select, build.select.selector
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.others = [
-            step.name for step in build.plan.steps if step.name.startswith(_CROSS) and isinstance(step.stage, Evaluate)
+            step.name for step in build.plan.steps if step.name.startswith(CROSS) and isinstance(step.stage, Evaluate)
         ]
 
         self.chosen_by = list(find_measures(self.selector.measures(), build.evaluate.directions, "publish"))
@@ -171,7 +172,7 @@ class _Release:
         return Tables({"all": every.table, "gold": agg_box(every.table)}, judgements)
 
     def robust_facts(self) -> dict[str, Any]:
-        names = [name.removeprefix(_CROSS) for name in self.others]
+        names = [name.removeprefix(CROSS) for name in self.others]
         return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
 
     def with_robust(self, chosen: pl.DataFrame) -> pl.DataFrame:

@@ -36,8 +36,7 @@ _HELD_OUT = (
     "passage. All splits count, in both directions: a pair counts once for each choice that chose it, and the interval "
     "is over queries. By words: half of the words of each group choose by lean and the other half measures; both are "
     "counted in the same passages, so that this figure is too good. By ranks: the odd ranks choose and the even ones "
-    "measure, and the reverse; passages that move between them make this figure too low. Another ranker or another "
-    "collection is a stricter test."
+    "measure, and the reverse; passages that move between them make this figure too low."
 )
 _ONLY_IN_SAMPLE = (
     'In-sample in the column "figures": there is no held-out figure, for effectiveness because no query with a '
@@ -189,17 +188,20 @@ def _against_row(row: Row, labels: Mapping[str, str]) -> list[str]:
     ]
 
 
-def cross_section(files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], ranker: str) -> Section:
-    """Figure 1 of Refairmulate: the chosen pairs under other rankers."""
+def cross_section(
+    files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], ranker: str, across: Sequence[str] = ()
+) -> Section:
+    """Figure 1 of Refairmulate: the chosen pairs under other rankers; those of ``across`` took part in the choice."""
     groups = [
         Group(_cross_line(part.row(0, named=True)), _before_after(part, labels))
         for part in found.partition_by("ranker", "subset", maintain_order=True)
     ]
     notes = [_METHOD, labels_note(labels.values(), ranker)]
     given = Table("cross-ranker", "The same pairs under other rankers", _BEFORE_AFTER, groups, notes)
+    role = f"; {', '.join(across)} took part in the choice" if across else ", which had no part in the choice"
     intro = paragraph(
         f"The pairs were chosen by what {ranker} retrieves. Here both queries of each pair are searched with another "
-        "ranker, which had no part in the choice."
+        f"ranker{role}."
     )
     drawn = []
     for part in found.partition_by("subset", maintain_order=True):
