@@ -172,7 +172,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
         said += ["in-sample: measured by the same data that the pairs were chosen by",
                  "improved, worsened: pairs that score better or worse than the original"]  # fmt: skip
     if figures and others:
-        said.append("under: the same pairs searched with another ranker; not held out, as it may retrieve the same passages")
+        said += ["under: the same pairs searched with another ranker, which may retrieve the same passages:",
+                 "  not held out"]  # fmt: skip
     for line in ["", *said] if said else []:
         say(line)
 
