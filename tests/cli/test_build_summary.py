@@ -7,7 +7,7 @@ def row(subset, pairs, new):
     return {
         "subset": subset, "pairs": pairs, "queries": pairs, "measure": "RR@10", "of": "value", "old_mean": 0.5,
         "new_mean": new, "change": 10.0, "low": 5.0, "high": 15.0, "improved_pairs": 3, "worsened_pairs": 0,
-        "figures": "in-sample", "in_sample_change": 10.0, "documents_change": None,
+        "figures": "in-sample", "in_sample_change": 10.0, "words_change": None,
     }  # fmt: skip
 
 
@@ -21,13 +21,21 @@ def test_a_subset_with_the_figures_of_another_is_told_and_not_shown_again(capsys
 
 def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsys):
     lean = {**row("fair", 7, 0.4), "measure": "ARaB(tf)@10", "figures": "held-out", "change": -20.0, "low": -25.0,
-            "high": -15.0, "in_sample_change": -60.0, "documents_change": 4.0}  # fmt: skip
+            "high": -15.0, "in_sample_change": -60.0, "words_change": -44.0}  # fmt: skip
     show_summary([row("fair", 7, 0.6), lean])
     said = capsys.readouterr().out
     tables = [" ".join(line.split()) for line in said.splitlines() if "measure" in line or "@10" in line]
     head, effectiveness, measured = tables[:3]
-    assert head == "measure old new held out [95%] documents in-sample"
-    assert measured.endswith("-20.0% [-25, -15] +4.0% -60.0%")
+    assert head == "measure old new held out [95%] words in-sample"
+    assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample - +10.0%")
-    assert "held out: pairs chosen by half of the words" in said
+    assert "held out: pairs chosen by half of the documents" in said
+    assert "words: pairs chosen by half of the words" in said
     assert "in-sample: measured by the same data" in said
+
+
+def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):
+    show_summary([{**row("fair", 2, 0.6), "high": None}])
+    said = capsys.readouterr().out
+    assert "+10.0% " in said
+    assert "[+5" not in said

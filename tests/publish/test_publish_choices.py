@@ -188,6 +188,7 @@ def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
         ({"selection": {"every": "yes"}}, "selection.every: expected true or false"),
         ({"robust_rankers": ["bm25"]}, "robust_rankers: expected a list of two"),
         ({"robust_rankers": ["bm25", "qld"]}, "robust_measures: expected one of the measures"),
+        ({"held_out_gains": ["AP@9"]}, "held_out_gains: expected one of the measures"),
     ],
 )
 def test_facts_of_a_selection_that_do_not_fit_are_refused_with_their_place(change, said):
@@ -286,3 +287,28 @@ def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
     with pytest.raises(DataError, match="a query has one context: broken by 1"):
         other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
         publish(other, front_facts(), tmp_path / "other")
+
+
+def gains_release(tmp_path, values, **more):
+    pairs = front_pairs().with_columns(held_out_gain_RR_10=pl.Series(values, dtype=pl.Float64))
+    publish(pairs, {**front_facts(), "held_out_gains": ["RR@10"], **more}, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_held_out_gains_are_published_null_where_no_part_chose_the_pair_and_explained(tmp_path):
+    out = gains_release(tmp_path, [0.5, None, -0.25])
+    rows = pl.read_parquet(out / "data" / "*.parquet").sort("query_id", "variant_id")
+    assert rows["held_out_gain_RR_10"].to_list() == [0.5, None, -0.25]
+    lines = (out / "README.md").read_text().splitlines()
+    (explained,) = [one for one in lines if one.startswith("| `held_out_gain_RR_10` | float64 |")]
+    assert "in the half of the documents that did not choose the pair" in explained
+    assert verify(out).ok
+
+
+def test_held_out_gains_and_the_facts_go_together(tmp_path):
+    with pytest.raises(ConfigError, match="the measure of the column 'held_out_gain_RR_10'"):
+        gains_release(tmp_path, [0.5, None, 1.0], held_out_gains=[])
+    with pytest.raises(DataError, match="expected the column 'held_out_gain_ARaB_tf_10'"):
+        gains_release(tmp_path, [0.5, None, 1.0], held_out_gains=["RR@10", "ARaB(tf)@10"])
+    with pytest.raises(DataError, match="expected finite numbers"):
+        gains_release(tmp_path, [0.5, None, float("inf")])

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.app.build.crossfit import DOCUMENTS, RANKS, WORDS, PartValues, Split, choices_of
+from askew.app.build.facade import Pairs
 from askew.app.build.facade import build as build_pairs
 from askew.app.build.halves import (
     can_split,
@@ -28,14 +29,14 @@ from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.requested import keys_of
 from askew.core.errors import AskewError
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.core.measure import Direction, column_of
+from askew.core.measure import Direction, column_of, held_out_gain_column, new_column, old_column
 from askew.engine.store import Store
 from askew.publish.facts import read_facts
 from askew.selectors.pareto import Epsilon
 from askew.selectors.refairmulate import Refairmulate
 from askew.selectors.summary import summarise
 
-EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
+EFFECTIVENESS, LEAN, GENERIC = "RR@10", "ARaB(tf)@10", "ARaB(tf,who=generic)@10"
 DIRECTIONS = {EFFECTIVENESS: Direction.UP, LEAN: Direction.ZERO}
 GENDER = ("female", "male")
 SOME_WORDS = st.sets(st.text("abcdefg", min_size=2, max_size=4), min_size=2, max_size=12)
@@ -292,7 +293,7 @@ def in_sample(select, scored, part):
 
 SELECTORS = [
     (Epsilon(EFFECTIVENESS, LEAN), "is_best"),
-    (Refairmulate(EFFECTIVENESS, LEAN, theta_bias=0.1), "fair"),
+    (Refairmulate(EFFECTIVENESS, LEAN, theta_bias=0.1, agreeing=1), "fair"),
 ]
 
 
@@ -361,7 +362,7 @@ def test_lean_falls_less_held_out_than_in_sample(demo):
     found = held_out_of(store, outcomes, build.select, build.evaluate)
     change = {
         name: table.filter((pl.col("subset") == "effective") & (pl.col("measure") == LEAN))["change"][0]
-        for name, table in (("in-sample", seen), ("held-out", found.filter(pl.col("scheme") == WORDS)))
+        for name, table in (("in-sample", seen), ("held-out", found.filter(pl.col("scheme") == DOCUMENTS)))
     }
     assert change["in-sample"] < change["held-out"]
 
@@ -419,9 +420,20 @@ def test_documents_are_held_out_where_a_group_has_one_word(tmp_path):
     pairs, found = figures(toy(tmp_path, ONE_EACH, words), tmp_path)
     assert set(pairs.table("held-out")["scheme"]) <= {DOCUMENTS, RANKS}
     assert found[LEAN] == "held-out"
-    assert pairs.summary["change"].equals(
-        pairs.summary["documents_change"].fill_null(pairs.summary["in_sample_change"])
-    )
+    assert pairs.summary["words_change"].is_null().all()
+
+
+def test_the_first_figures_are_by_documents_and_those_by_words_and_ranks_are_beside_them(demo):
+    build, store, outcomes = demo
+    pairs = Pairs(build, store, outcomes)
+    assert pairs.held_out["scheme"].unique(maintain_order=True).to_list() == [DOCUMENTS, WORDS, RANKS]
+    chosen = pairs.summary.filter(pl.col("subset") == "fair")
+    for scheme, column in ((DOCUMENTS, "change"), (WORDS, "words_change"), (RANKS, "ranks_change")):
+        found = pairs.held_out.filter((pl.col("subset") == "fair") & (pl.col("scheme") == scheme))
+        known = found.filter(pl.col("change").is_not_null())
+        expected = chosen.join(known.select("measure"), on="measure", maintain_order="left", how="semi")
+        assert expected.height
+        assert expected[column].equals(known["change"])
 
 
 def test_the_command_gives_both_figures_as_json(askew_cli):
@@ -429,7 +441,7 @@ def test_the_command_gives_both_figures_as_json(askew_cli):
     row = next(one for one in found["summary"] if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert row["figures"] == "held-out"
     held_out = next(one for one in found["held_out"] if (one["subset"], one["measure"]) == ("effective", LEAN))
-    assert row["change"] == held_out["change"]
+    assert (held_out["scheme"], held_out["change"]) == (DOCUMENTS, row["change"])
     assert held_out["choices"] == 10
     assert row["in_sample_change"] < row["change"]
 
@@ -453,6 +465,8 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out"]
     row = next(one for one in stated if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
+    assert {"words_change", "ranks_change", "in_sample_change"} < set(row)
+    assert "| change | 95% interval | change by words | change by ranks | in-sample change |" in card
     assert f"| Effective | `{LEAN}` | held-out |" in card
     assert f"{row['change']:+.1f}%" in card
     assert verify(str(tmp_path / "out")).ok
@@ -462,10 +476,37 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     assert "README.md: its table of held-out figures is not that of askew.json" in wrong
 
 
+def test_a_published_pair_has_its_mean_gain_in_the_halves_of_documents_that_did_not_choose_it(demo, tmp_path):
+    pairs = Pairs(*demo)
+    pairs.publish(tmp_path / "out")
+    rows = pl.read_parquet(tmp_path / "out" / "data" / "*.parquet")
+    by_choice = {}
+    for one in pairs.table("held-out").filter(pl.col("scheme") == DOCUMENTS).iter_rows(named=True):
+        by_choice.setdefault((one["query_id"], one["variant_id"]), []).append(one)
+    for measure, direction in ((EFFECTIVENESS, Direction.UP), (GENERIC, Direction.ZERO)):
+        names = old_column(measure), new_column(measure)
+        for query, variant, gain in rows.select("query_id", "variant_id", held_out_gain_column(measure)).iter_rows():
+            gains = [direction.gain(*(one[name] for name in names)) for one in by_choice.get((query, variant), [])]
+            known = [one for one in gains if not np.isnan(one)]
+            assert gain == (pytest.approx(np.mean(known)) if known else None)
+    gains = rows[held_out_gain_column(GENERIC)]
+    assert 0 < gains.null_count() < len(gains)
+    assert verify(str(tmp_path / "out")).wrong == []
+
+
+def test_only_the_measures_of_the_selection_have_held_out_gains(demo, tmp_path):
+    Pairs(*demo).publish(tmp_path / "out")
+    stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out_gains"]
+    assert set(stated) == {EFFECTIVENESS, *(f"ARaB({kind},who=generic)@10" for kind in ("tf", "tc", "bool"))}
+    schema = pl.read_parquet_schema(next((tmp_path / "out" / "data").iterdir()))
+    assert {name for name in schema if name.startswith("held_out_")} == {held_out_gain_column(one) for one in stated}
+
+
 def test_a_release_without_held_out_figures_says_nothing_of_them(tmp_path):
     pairs = build_pairs("demo", store=tmp_path / "store", settings={"select": {"held_out": False}})
     pairs.publish(tmp_path / "out")
-    assert "Held-out figures" not in (tmp_path / "out" / "README.md").read_text()
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Held-out figures" not in card and "held_out_gain" not in card
     assert set(pairs.summary["figures"]) == {"in-sample"}
     assert pairs.summary["change"].equals(pairs.summary["in_sample_change"])
 

@@ -152,6 +152,10 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
 def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     said = " ".join(Seen(page).captions)
     assert said.index("Means before and after, for each subset, held out") < said.index("for each subset, in-sample")
+    said = " ".join(Seen(page).words)
+    assert "the selector chooses by half of the documents" in said
+    assert "By words:" in said and "By ranks:" in said
+    assert re.search(r"changes by \S+ \(by words \S+; by ranks \S+; in-sample \S+\)", said)
 
 
 def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):

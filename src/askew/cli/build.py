@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,11 +82,13 @@ def run_command(
     if as_json:
         summary = [] if table is None else table.to_dicts()
         held_out = [] if pairs.held_out is None else pairs.held_out.to_dicts()
-        say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary, "held_out": held_out})
+        others = [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts()
+        say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary, "held_out": held_out,
+                  "other_rankers": others})  # fmt: skip
         return
     show_steps(pairs.steps)
     if table is not None:
-        show_summary(table.to_dicts())
+        show_summary(table.to_dicts(), [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts())
     last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
     typer.echo(f"in {pairs.store.where(last['step'], last['key'])}")
 
@@ -101,8 +104,11 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
     print_rows("step", [row["step"] for row in rows], columns)
 
 
-def show_summary(rows: list[dict[str, Any]]) -> None:
-    """Means before and after of each subset, a block for each; the same block is not shown twice."""
+def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = ()) -> None:
+    """Means before and after of each subset, a block for each; the same block is not shown twice.
+
+    ``others`` has the changes under other rankers: a line for each of them below the block.
+    """
     known: dict[str, str] = {}
     shown = []
     for subset in dict.fromkeys(row["subset"] for row in rows):
@@ -115,17 +121,32 @@ def show_summary(rows: list[dict[str, Any]]) -> None:
             continue
         shown += chosen
         is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
-        labels = [f"|{row['measure']}|" if row["of"] == "distance from zero" else row["measure"] for row in chosen]
+        labels = [_label(row) for row in chosen]
         means = [(side, [_mean(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
         print_rows("measure", labels, [*means, *(_held_out_columns if is_held_out else _in_sample_columns)(chosen)])
-    _explain(shown)
+        for line in _under([row for row in others if row["subset"] == subset]):
+            say(line)
+    _explain(shown, others)
+
+
+def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """What the pairs of a subset do under each other ranker."""
+    for ranker in dict.fromkeys(row["ranker"] for row in rows):
+        found = [row for row in rows if row["ranker"] == ranker]
+        changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
+        part = " (took part in the choice)" if found[0]["took_part"] else ""
+        yield f"under {ranker}{part}: {changes or 'no pair has a score'}"
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"|{row['measure']}|" if row["of"] == "distance from zero" else str(row["measure"])
 
 
 def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     """The change that is held out first; where there is none the cell says that the figure is in-sample."""
     return [
         ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
-        ("documents", [_change(row["documents_change"]) for row in rows]),
+        ("words", [_change(row["words_change"]) for row in rows]),
         ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
     ]
 
@@ -138,16 +159,21 @@ def _in_sample_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]
     ]
 
 
-def _explain(rows: list[dict[str, Any]]) -> None:
+def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
     """What the columns of the shown blocks mean."""
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
-        said += ["held out: pairs chosen by half of the words, measured by the other half",
-                 "documents: pairs chosen by half of the documents, measured by the other half"]  # fmt: skip
+        said += ["old, new: where the change is held out, means of half of the documents, to half the cutoff",
+                 "held out: pairs chosen by half of the documents, measured by the other half",
+                 "words: pairs chosen by half of the words, measured by the other half in the same passages,",
+                 "  so that the change is too good"]  # fmt: skip
     if figures:
         said += ["in-sample: measured by the same data that the pairs were chosen by",
                  "improved, worsened: pairs that score better or worse than the original"]  # fmt: skip
+    if figures and others:
+        said += ["under: the same pairs searched with another ranker, which may retrieve the same passages:",
+                 "  not held out"]  # fmt: skip
     for line in ["", *said] if said else []:
         say(line)
 
@@ -158,7 +184,7 @@ def _mean(value: float | None) -> str:
 
 
 def _percent(row: dict[str, Any]) -> str:
-    ends = "" if row["low"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
+    ends = "" if row["low"] is None or row["high"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
     return f"{_change(row['change'])}{ends}"
 
 

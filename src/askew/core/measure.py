@@ -149,6 +149,11 @@ def gain_column(text: str) -> str:
     return f"gain_{column_of(text)}"
 
 
+def held_out_gain_column(text: str) -> str:
+    """The column of the gain by data that did not choose the pair: ``held_out_gain_RR_10``."""
+    return f"held_out_{gain_column(text)}"
+
+
 def pair_columns(text: str) -> tuple[str, str, str]:
     """The three columns of a measure in a table of pairs: old, new and gain."""
     return old_column(text), new_column(text), gain_column(text)

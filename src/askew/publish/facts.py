@@ -11,8 +11,9 @@ files). Understood where given:
 ``robust_rankers``, ``robust_measures``   the rankers, the one named above first, and the measures that the column
                 ``robust`` is told by
 ``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
-                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``documents_change``, ``ranks_change``,
+                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``words_change``, ``ranks_change``,
                 ``in_sample_change``: what the pairs gain on data that did not choose them
+``held_out_gains``   the measures that have a column ``held_out_gain_...``
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
@@ -50,7 +51,7 @@ _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
 _TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
 # Changes beside the first held-out figure.
-_BESIDE = ("documents_change", "ranks_change", "in_sample_change")
+_BESIDE = ("words_change", "ranks_change", "in_sample_change")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
@@ -80,6 +81,7 @@ class Facts:
     subsets: tuple[str, ...] = SUBSETS
     robust_rankers: tuple[str, ...] = ()
     robust_measures: tuple[str, ...] = ()
+    held_out_gains: tuple[str, ...] = ()
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -138,10 +140,10 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
             raise wrong("lexicons, groups", "a list of names", named)
     measures = _measures(stated.get("measures"))
     known, subsets = [one.name for one in measures], _subsets(stated)
-    _held_out(stated, known, subsets)
+    gains = _held_out(stated, known, subsets)
     selection = read_selection(mapping(stated.get("selection", {}), "selection"), known, subsets)
     scheme, (rankers, by) = _scheme(stated, subsets, selection), _robust(stated, known)
-    return Facts(stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by)
+    return Facts(stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains)
 
 
 def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
@@ -154,7 +156,8 @@ def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]) -> None:
+def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]) -> tuple[str, ...]:
+    """Checked; the measures whose held-out gain every pair has."""
     for row in stated.get("held_out", []):
         some_of(row.get("measure"), known, "held_out, measure", "measures")
         some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
@@ -162,6 +165,8 @@ def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]
         for name in ("old_mean", "new_mean", "change", "low", "high", *_BESIDE):
             if row.get(name) is not None and not is_number(row[name]):
                 raise wrong(f"held_out, {name}", "a number or null", row[name])
+    gains = stated.get("held_out_gains", [])
+    return some_of(gains, known, "held_out_gains", "measures") if gains else ()
 
 
 def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selection) -> str:

@@ -82,11 +82,11 @@ def held_out_table(facts: Facts) -> list[str]:
     rows = []
     for row in facts.rows("held_out"):
         means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
-        beside = (_change(row.get(name)) for name in ("documents_change", "ranks_change", "in_sample_change"))
+        beside = (_change(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
         named = facts.shown(row["subset"]), code(row["measure"]), row["figures"]
         rows.append([*named, *means, _change(row.get("change")), _ends(row), *beside])
     head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
-    return table([*head, "change by documents", "change by ranks", "in-sample change"], rows) if rows else []
+    return table([*head, "change by words", "change by ranks", "in-sample change"], rows) if rows else []
 
 
 def _stated(value: float | None) -> str:

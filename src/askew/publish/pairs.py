@@ -3,7 +3,7 @@
 One row is one pair: the original query (``original_text``) and a reformulation of it (``text``). For each measure there
 are three columns, for instance ``old_RR_10``, ``new_RR_10`` and ``gain_RR_10``, the same as in the store of the build;
 the facts have the texts of the measures. A gain is positive where new is better. A value that could not be measured is
-null in all that depends on it.
+null in all that depends on it. Measures by which pairs were chosen may have a fourth, ``held_out_gain_RR_10``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import pair_columns
+from askew.core.measure import held_out_gain_column, pair_columns
 from askew.publish.facts import BOXES, REFAIRMULATE, Facts
 from askew.publish.selection import GROUPS
 
 TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 # In the order of ``pair_columns``.
 _SIDES = ("{} of the original query", "{} of the rewritten query", "gain of {}: how much better new is than old")
-_FOR_MEASURES = ("old_", "new_", "gain_")
+_HELD_OUT_GAIN = (
+    "gain of {} in the half of the documents that did not choose the pair, to half the cutoff: the mean over the "
+    "choices by one half that chose it; null where none did or the other half has no value"
+)
+_FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
     "query_id": "the query, as its collection names it",
     "variant_id": "the rewritten query; unique within its query",
@@ -76,12 +80,13 @@ def columns_of(facts: Facts) -> dict[str, str]:
 
 
 def measure_columns(facts: Facts) -> dict[str, str]:
-    """The three columns of each measure, with their meaning."""
-    return {
+    """The three columns of each measure and the held-out gains, with their meaning."""
+    found = {
         column: words.format(one.name)
         for one in facts.measures
         for column, words in zip(pair_columns(one.name), _SIDES, strict=True)
     }
+    return found | {held_out_gain_column(name): _HELD_OUT_GAIN.format(name) for name in facts.held_out_gains}
 
 
 def about_columns(facts: Facts) -> dict[str, str]:

@@ -1,10 +1,12 @@
 """held-out: pairs are chosen by one part of the data and reported by the other, on the same engine.
 
-Three schemes, each in both directions. ``words``: half of the words of every group choose by lean, and half of the
-documents by effectiveness where a query has several relevant ones; the other half reports. ``documents``: half of the
-documents choose by both, with all words. Both are done for several splits. ``ranks``: the odd ranks choose by lean and
-the even ones report. A passage that moves from an odd to an even rank takes its lean along, so that less lean in one
-part is more in the other: this scheme understates what holds.
+Three schemes, each in both directions. ``documents``: half of the documents choose by lean, and by effectiveness where
+a query has several relevant ones; the other half reports. These figures come first, because only halves of documents
+share no passage and compete for no rank. ``words``: half of the words of every group choose by lean, and half of the
+documents by effectiveness. Both halves of the words are counted in the same passages, so that this scheme overstates
+what holds. Both are done for several splits. ``ranks``: the odd ranks choose by lean and the even ones report. A
+passage that moves from an odd to an even rank takes its lean along, so that less lean in one part is more in the other:
+this scheme understates what holds.
 
 Whatever a choice gains by chance in the part that it looks at, it does not gain in the other part.
 """
@@ -35,7 +37,8 @@ from askew.measures.catalogue import MeasureRequest
 from askew.plugins.kinds import DocMentions, Inputs
 
 STEP = "held-out"
-WORDS, DOCUMENTS, RANKS = SCHEMES = ("words", "documents", "ranks")
+# In the order in which they are reported.
+DOCUMENTS, WORDS, RANKS = SCHEMES = ("documents", "words", "ranks")
 SPLITS, SEED = 5, 0
 NEGATIVE = "negative"
 NOT_CHOSEN = "chosen by no part"

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
@@ -70,17 +71,25 @@ class Pairs:
     def summary(self) -> pl.DataFrame | None:
         """The means of each subset before and after, held out, with the in-sample ones beside them.
 
-        Pairs are chosen by one part of the data and reported by the other (see ``held_out``); ``figures`` says where
-        there is no such figure and the in-sample one stands in its place. None where the recipe chooses no pairs, or
-        found none.
+        Pairs are chosen by half of the documents and reported by the other half; columns beside have the other schemes
+        (see ``held_out``). ``figures`` says where there is no such figure and the in-sample one stands in its place.
+        None where the recipe chooses no pairs, or found none.
         """
         found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
         return None if found is None else headline(found, self.held_out)
 
     @cached_property
     def held_out(self) -> pl.DataFrame | None:
-        """The held-out means by each scheme (words and judgements, ranks); None where the recipe leaves them out."""
+        """The held-out means by each scheme (documents, words, ranks); None where the recipe leaves them out."""
         return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+
+    @cached_property
+    def other_rankers(self) -> pl.DataFrame | None:
+        """The change of the first measures of lean and effectiveness under each ranker of [[cross]]; None without one.
+
+        The report has all measures.
+        """
+        return other_rankers(self.build, self.store, self.outcomes)
 
     def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:
         """Write the report: one HTML page, and its tables as CSV (``askew report``)."""

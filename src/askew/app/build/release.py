@@ -11,14 +11,16 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.crossfit import STEP as HELD_OUT_STEP
+from askew.app.build.other_rankers import CROSS
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build
 from askew.app.build.scores import Evaluate
-from askew.app.build.summary import counted_groups, headline, held_out_of, summary_of
+from askew.app.build.summary import counted_groups, headline, held_out_gains, held_out_of, summary_of
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.local import local_paths, public, public_settings
-from askew.core.measure import pair_columns
+from askew.core.measure import held_out_gain_column, pair_columns
 from askew.core.outcome import OUTCOMES
 from askew.core.version import __version__
 from askew.engine.run import StepOutcome
@@ -33,13 +35,14 @@ from askew.selectors.pairs import make_pairs
 from askew.selectors.pareto import robust
 from askew.selectors.refairmulate_paper import paper_labels
 from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
+from askew.selectors.settings import find_measures
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
-_CROSS, _PAIRS = "cross-", "pairs"
+_PAIRS = "pairs"
 # What a release states of each subset and measure, held out.
 _HELD_OUT = (
     "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
-    "high", *(f"{kind}_{name}" for kind in ("documents", "ranks", "in_sample") for name in ("change", "low", "high")),
+    "high", *(f"{kind}_{name}" for kind in ("words", "ranks", "in_sample") for name in ("change", "low", "high")),
 )  # fmt: skip
 
 
@@ -60,8 +63,10 @@ class _Release:
         self.stage, self.selector = build.select, build.select.selector
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.others = [
-            step.name for step in build.plan.steps if step.name.startswith(_CROSS) and isinstance(step.stage, Evaluate)
+            step.name for step in build.plan.steps if step.name.startswith(CROSS) and isinstance(step.stage, Evaluate)
         ]
+
+        self.chosen_by = list(find_measures(self.selector.measures(), build.evaluate.directions, "publish"))
 
     def publish(self, out: Path) -> Published:
         pairs = self.read(_PAIRS)
@@ -73,6 +78,9 @@ class _Release:
         if self.others:
             chosen = self.with_robust(chosen)
             facts |= self.robust_facts()
+        if "held_out" in facts:
+            facts["held_out_gains"] = self.chosen_by
+            chosen = self.with_held_out_gains(chosen)
         # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
         table = self.with_context(chosen).drop("settings", strict=False)
         return publish(table.rename(self.public_columns()), self.public(facts), out, repair=tables)
@@ -85,7 +93,8 @@ class _Release:
         """New names for the columns of measures whose text has a place of this machine, such as a lexicon's file."""
         texts = {one.text: self.public(one.text) for one in self.build.evaluate.asked}
         found = (zip(pair_columns(text), pair_columns(shown), strict=True) for text, shown in texts.items())
-        return {name: shown for pairs in found for name, shown in pairs if name != shown}
+        gains = [(held_out_gain_column(text), held_out_gain_column(texts[text])) for text in self.chosen_by]
+        return {name: shown for pairs in (*found, gains) for name, shown in pairs if name != shown}
 
     def read(self, step: str) -> pl.DataFrame:
         if not self.outcomes[step].manifest.parts:
@@ -135,6 +144,12 @@ class _Release:
         floats = pl.selectors.float()
         return {"held_out": rows.select(*_HELD_OUT).with_columns(floats.round(6)).to_dicts()}
 
+    def with_held_out_gains(self, chosen: pl.DataFrame) -> pl.DataFrame:
+        """With what each pair gains by the half of the documents that did not choose it; null where none chose it."""
+        directions = {name: self.build.evaluate.directions[name] for name in self.chosen_by}
+        gains = held_out_gains(self.read(HELD_OUT_STEP), directions)
+        return chosen.join(gains, on=["query_id", "variant_id"], how="left", maintain_order="left")
+
     def compared(self, step: str) -> pl.DataFrame:
         """The scores of a step without queries whose original found nothing: they are counted where pairs are made."""
         scored = self.read(step)
@@ -157,7 +172,7 @@ class _Release:
         return Tables({"all": every.table, "gold": agg_box(every.table)}, judgements)
 
     def robust_facts(self) -> dict[str, Any]:
-        names = [name.removeprefix(_CROSS) for name in self.others]
+        names = [name.removeprefix(CROSS) for name in self.others]
         return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
 
     def with_robust(self, chosen: pl.DataFrame) -> pl.DataFrame:

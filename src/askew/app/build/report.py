@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from askew.app.build.across import NEGATIVE
 from askew.app.build.counted import counted_parts
+from askew.app.build.other_rankers import HARD, first_measures, frame_of, named_measures, scores_under, sides_of
 from askew.app.build.pairs import Select, judged_note
 from askew.app.build.points import clouds_of
 from askew.app.build.recipe import Build
-from askew.app.build.scores import Evaluate
 from askew.app.build.summary import counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
@@ -63,7 +62,6 @@ from askew.selectors.tables import (
 from askew.statistics.intervals import gain_bounds, mean_test
 from askew.statistics.significance import holm, two_sided_p
 
-CROSS, HARD = "cross-", "hard-"
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
     "optimal": "pairs whose new query is perfect by all measures of the choice, one for a query",
@@ -129,11 +127,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     """What a selector looked at, from its settings. A measure with the numbers of one that it chose by is not reported
     only: AP is RR where a query has one relevant document."""
     directions = build.evaluate.directions
-    given = dict(selector.settings())
-    judged = [one.text for one in build.evaluate.asked if "judgements" in one.family.reads]
-    leaning = [one.text for one in build.evaluate.asked if "mentions" in one.family.reads]
-    effectiveness = _measures(given.get("effectiveness", given.get("measure", judged[:1])), directions)
-    lean = _measures(given.get("bias", []), directions)
+    effectiveness, lean = sides_of(selector, build.evaluate)
     looked_at = find_measures(selector.measures(), directions, selector.name)
     part = dict.fromkeys(directions, UNUSED)
     if selector.name == "boxes":
@@ -146,10 +140,9 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     for name in [name for name, one in part.items() if one == UNUSED]:
         if any(_same(pairs, name, other) for other in deciding):
             part[name] = TWIN
-    main = effectiveness[0] if effectiveness else next(iter(directions))
-    against = (*lean, *leaning, None)[0]
+    tolerance = float(selector.settings().get("tolerance", 0.0))
     return SelectionFacts(
-        selector.name, main, against, part, tuple(selector.subsets), float(given.get("tolerance", 0.0))
+        selector.name, *first_measures(selector, build.evaluate), part, tuple(selector.subsets), tolerance
     )
 
 
@@ -157,10 +150,6 @@ def _same(pairs: pl.DataFrame, one: str, other: str) -> bool:
     """Whether two measures say the same of every pair."""
     sides = [(pairs.get_column(side(name)) for name in (one, other)) for side in (old_column, new_column)]
     return len(pairs) > 0 and all(np.allclose(a, b, rtol=0, atol=1e-12, equal_nan=True) for a, b in sides)
-
-
-def _measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
-    return find_measures([given] if isinstance(given, str) else list(given), directions, "report")
 
 
 def sentence_of(choice: SelectionFacts) -> str:
@@ -192,10 +181,6 @@ def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
     return found
 
 
-def _frame(store: Store, outcome: StepOutcome, columns: list[str] | None = None) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcome.manifest, columns))))
-
-
 class _Report:
     """The page, section by section."""
 
@@ -205,7 +190,7 @@ class _Report:
         self.build, self.store, self.outcomes, self.stage, self.seed = build, store, outcomes, stage, seed
         self.directions, self.bounds = build.evaluate.directions, build.evaluate.bounds
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
-        self.pairs = _frame(store, outcomes["pairs"])
+        self.pairs = frame_of(store, outcomes["pairs"])
         self.choice = choice_of(stage.selector, build, self.pairs)
         self.labels = {
             name: measure_label(name, direction, _MARKS.get(self.choice.part[name], ""))
@@ -237,12 +222,13 @@ class _Report:
         yield self._subsets()
         if self.choice.those(DECIDES) != [self.choice.effectiveness]:
             yield self._against()
-        rankers = self._rankers(CROSS)
+        steps = self.build, self.store, self.outcomes
+        rankers = scores_under(*steps)
         if rankers:
             found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.bounds)
-            yield cross_section(self.files, found, self.labels, self.ranker)
+            yield cross_section(self.files, found, self.labels, self.ranker, list(self.stage.across))
         yield self._improved()
-        counted = counted_parts(self.build, self.store, self.outcomes, self.pairs, self.main, self.seed)
+        counted = counted_parts(*steps, self.pairs, self.main, self.seed)
         if counted is not None:
             yield counted_section(self.files, counted)
         yield self._tradeoff()
@@ -250,17 +236,10 @@ class _Report:
         if len(found):
             yield outcomes_section(self.files, found, self._outcome_measures())
         if self.stage.selector.name == "boxes":
-            yield self._refined(self._rankers(HARD) or rankers)
+            yield self._refined(scores_under(*steps, HARD) or rankers)
         yield self._examples()
         groups = [name for _, names in counted_groups(self.build.evaluate) for name in names]
         yield limits_section(list(dict.fromkeys(groups)))
-
-    def _rankers(self, prefix: str) -> dict[str, pl.DataFrame]:
-        """The scores of variants under other rankers."""
-        columns = ["query_id", "variant_id", "method", *map(column_of, self.directions)]
-        steps = [step.name for step in self.build.plan.steps if isinstance(step.stage, Evaluate)]
-        found = [name for name in steps if name.startswith(prefix) and name in self.outcomes]
-        return {name.removeprefix(prefix): _frame(self.store, self.outcomes[name], columns) for name in found}
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
@@ -356,7 +335,7 @@ class _Report:
 
     def _outcome_measures(self) -> str:
         given = self.stage.selector.settings()
-        sides = [_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
+        sides = [named_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
         sides[0] = sides[0] or (self.choice.effectiveness,)
         return f"{_and(sides[0])} for what is retrieved and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
 
@@ -369,7 +348,7 @@ class _Report:
             pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
             None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
         )  # fmt: skip
-        every = self.stage.allowed(_frame(self.store, self.outcomes["scores"]))
+        every = self.stage.allowed(frame_of(self.store, self.outcomes["scores"]))
         originals = every.filter(pl.col("method") == ORIGINAL)
         # Variants whose original found nothing are counted where pairs are made, and belong to no original here.
         scores = every.filter(pl.col("query_id").is_in(originals.get_column("query_id").implode()))

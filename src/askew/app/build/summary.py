@@ -12,6 +12,7 @@ from askew.app.build.pairs import Select
 from askew.app.build.scores import Evaluate
 from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.lexicon import Lexicon
+from askew.core.measure import Direction, held_out_gain_column, new_column, old_column
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.selectors.summary import summarise
@@ -65,17 +66,27 @@ def held_out_table(rows: pl.DataFrame, stage: Select, evaluate: Evaluate) -> pl.
     return pl.concat(tables) if tables else None
 
 
+def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+    """For each pair that a half of the documents chose, its gains in the other half: means over all such choices."""
+    part = rows.filter(pl.col("scheme") == DOCUMENTS)
+    gains = []
+    for name, direction in directions.items():
+        old, new = (part[side(name)].to_numpy() for side in (old_column, new_column))
+        gains.append(pl.Series(held_out_gain_column(name), direction.gain(old, new)))
+    table = part.select("query_id", "variant_id").with_columns(gains)
+    return table.group_by("query_id", "variant_id", maintain_order=True).agg(pl.all().fill_nan(None).mean())
+
+
 def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataFrame:
     """One row for each subset and measure: the held-out figures where there are any, the in-sample ones beside them.
 
     ``figures`` says which ones ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are: those held out by
-    words (by documents where words cannot be split), of ``held_out_pairs`` over all choices, or else the in-sample
-    ones. ``pairs``, ``queries`` and the counts of pairs are those of the subset itself. ``documents_change`` and
-    ``ranks_change`` are held out by documents and by ranks.
+    documents, of ``held_out_pairs`` over all choices, or else the in-sample ones. ``pairs``, ``queries`` and the counts
+    of pairs are those of the subset itself. ``words_change`` and ``ranks_change`` are held out by words and by ranks.
     """
     keys = ["subset", "measure"]
     table = in_sample.rename({name: f"in_sample_{name}" for name in _FIGURES})
-    for scheme, prefix in ((_first(held_out), "held_out"), (DOCUMENTS, "documents"), (RANKS, "ranks")):
+    for scheme, prefix in ((DOCUMENTS, "held_out"), (WORDS, WORDS), (RANKS, RANKS)):
         found = in_sample.clear() if held_out is None else held_out.filter(pl.col("scheme") == scheme)
         names = [pl.col(name).alias(f"{prefix}_{name}") for name in ("pairs", "queries", *_FIGURES)]
         table = table.join(found.select(*keys, *names), on=keys, how="left", maintain_order="left")
@@ -84,11 +95,6 @@ def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataF
     told = pl.when(known).then(pl.lit(HELD_OUT)).otherwise(pl.lit(IN_SAMPLE)).alias("figures")
     counts = ["of", "pairs", "queries", "improved_pairs", "unchanged_pairs", "worsened_pairs"]
     beside = [f"in_sample_{name}" for name in _FIGURES]
-    others = [f"{scheme}_{name}" for scheme in ("documents", "ranks") for name in ("pairs", *_FIGURES)]
+    others = [f"{scheme}_{name}" for scheme in (WORDS, RANKS) for name in ("pairs", *_FIGURES)]
     more = ["held_out_pairs", "held_out_queries", *others]
     return table.with_columns(*picked, told).select(*keys, "figures", *_FIGURES, *beside, *counts, *more)
-
-
-def _first(held_out: pl.DataFrame | None) -> str:
-    """The scheme of the first figures."""
-    return WORDS if held_out is None or WORDS in held_out["scheme"] else DOCUMENTS

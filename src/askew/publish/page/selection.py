@@ -31,11 +31,12 @@ _IN_SAMPLE = (
     "than on data that the choice has not seen."
 )
 _HELD_OUT = (
-    "Held out: the selector chooses by half of the words of each group and, where a query has several relevant "
-    "documents, by half of the documents; the other half measures. All splits count, in both directions: a pair counts "
-    "once for each choice that chose it, and the interval is over queries. By documents: half of the documents choose "
-    "by lean too, with all words. By ranks: the odd ranks choose and the even ones measure, and the reverse; passages "
-    "that move between them make this figure too low. Another ranker or another collection is a stricter test."
+    "Held out: the selector chooses by half of the documents and the other half measures, to half the cutoff; for "
+    "effectiveness where a query has several relevant documents. Documents come first because their halves share no "
+    "passage. All splits count, in both directions: a pair counts once for each choice that chose it, and the interval "
+    "is over queries. By words: half of the words of each group choose by lean and the other half measures; both are "
+    "counted in the same passages, so that this figure is too good. By ranks: the odd ranks choose and the even ones "
+    "measure, and the reverse; passages that move between them make this figure too low."
 )
 _ONLY_IN_SAMPLE = (
     'In-sample in the column "figures": there is no held-out figure, for effectiveness because no query with a '
@@ -71,7 +72,7 @@ def held_out_section(
         for part in chosen.partition_by("subset", maintain_order=True)
     ]
     head = columns(
-        "measure", "figures", "before", "after", "change", "95% interval", "by documents", "by ranks", "in-sample"
+        "measure", "figures", "before", "after", "change", "95% interval", "by words", "by ranks", "in-sample"
     )
     notes = [_METHOD, _HELD_OUT, labels_note(labels.values())]
     if (chosen["figures"] == IN_SAMPLE).any():
@@ -80,7 +81,7 @@ def held_out_section(
     part = chosen.filter(subset=main)
     series = {
         HELD_OUT: _intervals(part.filter(figures=HELD_OUT), labels),
-        "by documents": _intervals(_renamed(part, "documents_"), labels),
+        "by words": _intervals(_renamed(part, "words_"), labels),
         "by ranks": _intervals(_renamed(part, "ranks_"), labels),
         IN_SAMPLE: _intervals(_renamed(part, "in_sample_"), labels),
     }
@@ -94,7 +95,7 @@ def held_out_sentence(row: Row, label: str) -> str:
     interval = "" if ends == n.NONE else f" {ends}"
     return (
         f"Held out, {label} of the subset {row['subset']} changes by {n.change(row['change'])}{interval} "
-        f"(by documents {n.change(row['documents_change'])}; by ranks {n.change(row['ranks_change'])}; "
+        f"(by words {n.change(row['words_change'])}; by ranks {n.change(row['ranks_change'])}; "
         f"in-sample {n.change(row['in_sample_change'])})."
     )
 
@@ -107,7 +108,7 @@ def _held_out_rows(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[s
 def _held_out_row(row: Row, labels: Mapping[str, str]) -> list[str]:
     means = n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"])
     queries = "held_out_queries" if row["figures"] == HELD_OUT else "queries"
-    beside = (n.change(row[f"{name}_change"]) for name in ("documents", "ranks", "in_sample"))
+    beside = (n.change(row[f"{name}_change"]) for name in ("words", "ranks", "in_sample"))
     return [labels[row["measure"]], row["figures"], *means, n.interval_of(row, queries), *beside]
 
 
@@ -187,17 +188,20 @@ def _against_row(row: Row, labels: Mapping[str, str]) -> list[str]:
     ]
 
 
-def cross_section(files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], ranker: str) -> Section:
-    """Figure 1 of Refairmulate: the chosen pairs under other rankers."""
+def cross_section(
+    files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], ranker: str, across: Sequence[str] = ()
+) -> Section:
+    """Figure 1 of Refairmulate: the chosen pairs under other rankers; those of ``across`` took part in the choice."""
     groups = [
         Group(_cross_line(part.row(0, named=True)), _before_after(part, labels))
         for part in found.partition_by("ranker", "subset", maintain_order=True)
     ]
     notes = [_METHOD, labels_note(labels.values(), ranker)]
     given = Table("cross-ranker", "The same pairs under other rankers", _BEFORE_AFTER, groups, notes)
+    role = f"; {', '.join(across)} took part in the choice" if across else ", which had no part in the choice"
     intro = paragraph(
         f"The pairs were chosen by what {ranker} retrieves. Here both queries of each pair are searched with another "
-        "ranker, which had no part in the choice."
+        f"ranker{role}."
     )
     drawn = []
     for part in found.partition_by("subset", maintain_order=True):

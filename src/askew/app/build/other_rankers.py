@@ -1,0 +1,71 @@
+"""The chosen pairs under the other rankers of a recipe (``[[cross]]``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.app.build.crossfit import chosen_subsets
+from askew.app.build.recipe import Build
+from askew.app.build.scores import Evaluate
+from askew.core.measure import Direction, column_of
+from askew.engine.run import StepOutcome
+from askew.engine.store import Store
+from askew.plugins.kinds import SelectorPlugin
+from askew.selectors.settings import find_measures
+from askew.selectors.tables import cross_table
+
+CROSS, HARD = "cross-", "hard-"
+
+
+def frame_of(store: Store, outcome: StepOutcome, columns: list[str] | None = None) -> pl.DataFrame:
+    """The rows that a step made."""
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcome.manifest, columns))))
+
+
+def named_measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
+    """The measures that a setting of a selector names: one text, or several."""
+    return find_measures([given] if isinstance(given, str) else list(given), directions, "report")
+
+
+def sides_of(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The measures of effectiveness and of lean that a selector reads; without any, the first judged measure."""
+    given, known = dict(selector.settings()), evaluate.directions
+    judged = [one.text for one in evaluate.asked if "judgements" in one.family.reads]
+    effectiveness = given.get("effectiveness", given.get("measure", judged[:1]))
+    return named_measures(effectiveness, known), named_measures(given.get("bias", []), known)
+
+
+def first_measures(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[str, str | None]:
+    """The first measure of effectiveness and of lean; of those that are only reported where a selector reads none."""
+    effectiveness, lean = sides_of(selector, evaluate)
+    leaning = [one.text for one in evaluate.asked if "mentions" in one.family.reads]
+    return (*effectiveness, *evaluate.directions)[0], (*lean, *leaning, None)[0]
+
+
+def scores_under(
+    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], prefix: str = CROSS
+) -> dict[str, pl.DataFrame]:
+    """The scores of variants under other rankers, by their names; a ranker that searched nothing is left out."""
+    columns = ["query_id", "variant_id", "method", *map(column_of, build.evaluate.directions)]
+    steps = [step.name for step in build.plan.steps if isinstance(step.stage, Evaluate)]
+    found = [name for name in steps if name.startswith(prefix) and name in outcomes and outcomes[name].manifest.parts]
+    return {name.removeprefix(prefix): frame_of(store, outcomes[name], columns) for name in found}
+
+
+def other_rankers(build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> pl.DataFrame | None:
+    """The change of the first measures of lean and effectiveness in each chosen subset under each other ranker.
+
+    ``took_part`` says of a ranker that pairs were chosen across it. None where there is no other ranker, or no pair.
+    """
+    stage, rankers = build.select, scores_under(build, store, outcomes)
+    if stage is None or not rankers:
+        return None
+    effectiveness, lean = first_measures(stage.selector, build.evaluate)
+    measures = {name: build.evaluate.directions[name] for name in (lean, effectiveness) if name is not None}
+    pairs = frame_of(store, outcomes["pairs"], ["query_id", "variant_id", *chosen_subsets(stage)])
+    found = cross_table(pairs, rankers, measures, chosen_subsets(stage), build.evaluate.bounds)
+    return found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))
