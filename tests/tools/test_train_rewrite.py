@@ -164,7 +164,7 @@ def read_training(folder):
 
 
 def test_the_program_writes_both_adapters_and_what_they_were_trained_on(causal, options, tmp_path, capsys):
-    run(options)
+    run(options, "--rounds", 1)
     out = tmp_path / "out"
     for folder in (out, out / "supervised"):
         assert (folder / "adapter_model.safetensors").is_file() and (folder / "adapter_config.json").is_file()
@@ -185,7 +185,7 @@ def test_the_program_writes_both_adapters_and_what_they_were_trained_on(causal, 
 
 
 def test_every_distinct_text_is_written_with_what_the_teacher_says_of_it(options, tmp_path):
-    run(options)
+    run(options, "--rounds", 1)
     rows = [json.loads(line) for line in (tmp_path / "out" / "soft.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {tuple(row) for row in rows} == {("query", "text", "same", "natural")}
     assert all(0 <= row[name] <= 1 for row in rows for name in ("same", "natural"))
