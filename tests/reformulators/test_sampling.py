@@ -117,10 +117,10 @@ def test_a_row_that_has_ended_leaves_and_the_others_go_on_as_before():
 
 
 def test_prefixes_decoded_together_get_what_they_get_alone():
-    network, prefixes, ends = Llama(llama()), [[5, 9], [8, 100], [77, 3]], [[1], [2, 3]]
+    network, prefixes, ends = Llama(llama()), [[5, 9], [8, 100], [77, 3, 40, 2], [6]], [[1], [2, 3]]
     stops = Stops(frozenset(range(0, 128, 9)))
     with torch.inference_mode():
-        together = decode(network, prefixes, ends, 3, [1, 2, 3], HOW, stops)
+        together = decode(network, prefixes, ends, 3, [1, 2, 3, 4], HOW, stops)
         alone = [decode(network, [one], ends, 3, [i], HOW, stops)[0] for i, one in enumerate(prefixes, start=1)]
     assert together == alone
 
@@ -135,19 +135,19 @@ def test_kinds_give_a_list_of_texts_for_each_ending_whatever_the_company(writer)
     assert writer.sample_kinds("history of the railway", ENDINGS, 4, 8, HOW) != alone
 
 
-def test_batches_of_a_gpu_hold_prefixes_of_equal_length(writer):
+def test_batches_of_a_gpu_hold_prefixes_of_similar_length(writer):
     class OnGpu(Generator):
         model = type("Model", (), {"device": torch.device("cuda")})()
 
     pretended = object.__new__(OnGpu)
     pretended.__dict__.update(is_seq2seq=False, _network=object())
     rows = [[1], [1, 2], [], [3], [4], [5, 6]]
-    assert pretended._batches(rows, generate._ROWS_ON_GPU // 2) == [[0, 3], [4], [1, 5]]
+    assert pretended._batches(rows, generate._ROWS_ON_GPU // 2) == [[0, 3], [4, 1], [5]]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_decodes_what_the_cpu_decodes():
-    prefixes, ends, stops = [[5, 9], [8, 100], [77, 3]], [[1], [2, 3]], Stops(frozenset(range(0, 128, 9)))
+    prefixes, ends, stops = [[5, 9], [8, 100], [77, 3, 12]], [[1], [2, 3]], Stops(frozenset(range(0, 128, 9)))
     with torch.inference_mode():
         on_cpu = decode(Llama(llama()), prefixes, ends, 3, [1, 2, 3], HOW, stops)
         on_gpu = decode(Llama(llama().to("cuda")), prefixes, ends, 3, [1, 2, 3], HOW, stops)

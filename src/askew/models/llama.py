@@ -103,7 +103,8 @@ class Llama:
     def read(self, tokens: Any, positions: Any, mask: Any, memory: Memory, keep: Any | None = None) -> Any:
         """The logits after each token, (texts, tokens, vocabulary); after the tokens at ``keep`` only where given.
 
-        ``tokens`` is (texts, tokens); ``positions`` and ``mask`` (tokens, columns so far) hold for every text.
+        ``tokens`` is (texts, tokens). ``positions`` (tokens) and ``mask`` (tokens, columns so far) hold for every text;
+        or each text has its own: (texts, tokens) and (texts, 1, tokens, columns).
         """
         import torch
         from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
@@ -111,8 +112,8 @@ class Llama:
         texts, count = tokens.shape
         start, end = memory.used, memory.used + count
         memory.used = end
-        angles = torch.outer(positions.float(), self._speeds)
-        turns = torch.polar(torch.ones_like(angles), angles).unsqueeze(1)
+        angles = positions.float().unsqueeze(-1) * self._speeds
+        turns = torch.polar(torch.ones_like(angles), angles).unsqueeze(-2)
         state = self._embedding[tokens]
         width, rotated = state.shape[-1:], self._heads + self._shared
         mask = mask.to(memory.keys.dtype)
