@@ -202,10 +202,12 @@ def publish_command(
     with Waiting("writing"):
         done = pairs.publish(out)
     if as_json:
-        say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets})
+        say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets, "left_out": done.left_out})
         return
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
+    if done.left_out:
+        say(f"left out: {done.left_out:,} pairs in the words of an original query (publish.query_text = false)")
     typer.echo(f"in {safe(str(out))}; askew verify {safe(str(out))} checks it")
 
 

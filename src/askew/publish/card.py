@@ -33,7 +33,7 @@ _LAYOUTS = (
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
     "counts", "dropped", "versions", "license", "language", "version", "date", "homepage", "contact", "citation",
-    "creators", "scheme", "subsets", "robust_rankers", "robust_measures", "held_out", "held_out_gains",
+    "creators", "scheme", "subsets", "robust_rankers", "robust_measures", "held_out", "held_out_gains", "query_text",
 }  # fmt: skip
 
 NOT_BIAS = (
@@ -65,7 +65,8 @@ def card(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], more: Ite
     """The text of README.md; ``splits`` gives the file of each split, ``more`` the names of further files."""
     parts = (
         _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts, splits), _examples(pairs, facts),
-        _columns(pairs, facts), _making(facts), _splitting(pairs), _uses(facts), _license(facts), _files(splits, more),
+        _columns(pairs, facts), _making(facts), _splitting(pairs, facts), _uses(facts), _license(facts),
+        _files(splits, more),
     )  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -110,6 +111,20 @@ def _what(pairs: pl.DataFrame, facts: Facts) -> list[str]:
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
         f"{pairs.height} pairs of {queries} queries of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
+        *([] if facts.query_text else _joining()),
+    ]  # fmt: skip
+
+
+def _joining() -> list[str]:
+    """For a dataset without the texts of the original queries: where they come from."""
+    lines = [
+        "import polars as pl", 'pairs = pl.read_parquet("path/to/this/folder/data/*.parquet").drop("original_text")',
+        'pairs = pairs.join(queries, on="query_id")  # queries of the collection: columns query_id and original_text',
+    ]  # fmt: skip
+    return [
+        "The texts of the original queries are not in this dataset: `original_text` is null in every row. Who has the "
+        "collection can join them by `query_id`:", "",
+        *fenced("\n".join(lines), "python"), "",
     ]  # fmt: skip
 
 
@@ -165,15 +180,16 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
 
 def _examples(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     shown = facts.shown(facts.main)
+    first, head = ("original_text", "original") if facts.query_text else ("query_id", "query")
     chosen = pairs.filter(facts.main).unique("query_id", keep="first", maintain_order=True).head(_EXAMPLES)
     outcomes = [outcome or numbers.UNKNOWN for outcome in chosen["outcome"]]
     rows = [
-        [markdown(row["original_text"]), markdown(row["text"]), code(row["method"]), code(outcome)]
+        [markdown(row[first]), markdown(row["text"]), code(row["method"]), code(outcome)]
         for row, outcome in zip(chosen.iter_rows(named=True), outcomes, strict=True)
     ]
     if not rows:
         return [f"No pair is in {shown}, so there is no example.", ""]
-    return [f"The first {shown} pairs:", "", *numbers.table(["original", "rewritten", "method", "outcome"], rows), ""]
+    return [f"The first {shown} pairs:", "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
 
 
 def _columns(pairs: pl.DataFrame, facts: Facts) -> list[str]:
@@ -208,14 +224,17 @@ def _making(facts: Facts) -> list[str]:
     return lines
 
 
-def _splitting(pairs: pl.DataFrame) -> list[str]:
+def _splitting(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+    echoed = (
+        f" {echoes(pairs)} of {pairs.height} pairs have a rewritten text that is, normalised, an original query of "
+        "another split; leave them out where that matters."
+    )
     return [
         "## Splits",
         "",
         "The split of a query is told from its normalised text (Unicode NFKC, folded case, words only): queries that "
-        "ask the same words are in one split, and no query is in two. "
-        f"{echoes(pairs)} of {pairs.height} pairs have a rewritten text that is, normalised, an original query of "
-        "another split; leave them out where that matters.",
+        "ask the same words are in one split, and no query is in two."
+        + (echoed if facts.query_text else " No rewritten text is, normalised, an original query of these pairs."),
         "",
     ]
 

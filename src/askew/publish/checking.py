@@ -39,6 +39,7 @@ class Report:
     files: int = 0
     pairs: int = 0
     subsets: dict[str, int] = field(default_factory=dict)
+    query_text: bool = True
 
     @property
     def ok(self) -> bool:
@@ -151,7 +152,7 @@ def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.Dat
 def _look(
     report: Report, found: dict[str, Path], digests: dict[str, str], stated: Statement, table: pl.DataFrame
 ) -> None:
-    report.pairs = table.height
+    report.pairs, report.query_text = table.height, stated.facts.query_text
     report.subsets = {subset: int(table[subset].sum()) for subset in stated.facts.subsets}
     report.notes += unchecked(stated.facts)
     ordered = table.sort("query_id", "variant_id", maintain_order=True)
@@ -177,6 +178,8 @@ def _told(check: Iterator[str]) -> Iterator[str]:
 
 def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     yield from leaks(table)
+    if not stated.facts.query_text:
+        return
     named = with_split(table.rename({"split": "stands"}), stated.shares)
     wrong = named.filter(pl.col("split") != pl.col("stands"))
     if wrong.height:

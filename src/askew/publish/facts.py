@@ -14,6 +14,7 @@ files). Understood where given:
                 ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``words_change``, ``ranks_change``,
                 ``in_sample_change``: what the pairs gain on data that did not choose them
 ``held_out_gains``   the measures that have a column ``held_out_gain_...``
+``query_text``  false: the release has no text of an original query, see ``askew.publish.withheld``; true if not given
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
@@ -36,7 +37,7 @@ from askew.core.errors import ConfigError
 from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.measure import Direction, Measure, check_columns
 from askew.publish.selection import Selection, read_selection
-from askew.publish.stated import is_number, mapping, rows, some_of, text, wrong
+from askew.publish.stated import is_number, mapping, rows, some_of, text, truth, wrong
 
 REFAIRMULATE, BOXES, PLAIN = SCHEMES = ("refairmulate", "boxes", "plain")
 SUBSETS = ("optimal", "effective", "fair", "negative")
@@ -82,6 +83,7 @@ class Facts:
     robust_rankers: tuple[str, ...] = ()
     robust_measures: tuple[str, ...] = ()
     held_out_gains: tuple[str, ...] = ()
+    query_text: bool = True
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -143,7 +145,10 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
     gains = _held_out(stated, known, subsets)
     selection = read_selection(mapping(stated.get("selection", {}), "selection"), known, subsets)
     scheme, (rankers, by) = _scheme(stated, subsets, selection), _robust(stated, known)
-    return Facts(stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains)
+    has_texts = truth(stated.get("query_text", True), "query_text")
+    return Facts(
+        stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains, has_texts
+    )  # fmt: skip
 
 
 def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:

@@ -15,6 +15,11 @@ from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.rules import CLOSE, broken, values
 from askew.publish.selection import SIGNS
 
+_NO_TEXTS = (
+    "query_text = false: the texts of the original queries are not here, so not checked: one text for each query, two "
+    "different texts in a pair, splits by text"
+)
+
 
 def problems(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     """Every rule that the pairs break."""
@@ -32,7 +37,8 @@ def unchecked(facts: Facts) -> list[str]:
     """What nobody can check: what the facts do not state, and what is not in the release."""
     stated = {"outcomes by gains (selection.effectiveness, bias, outcomes)": _has_outcomes(facts)}
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
-    return [f"not stated, so not checked: {what}" for what, there in stated.items() if not there] + chosen.absent(facts)
+    missing = [f"not stated, so not checked: {what}" for what, there in stated.items() if not there]
+    return [*([] if facts.query_text else [_NO_TEXTS]), *missing, *chosen.absent(facts)]
 
 
 def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:

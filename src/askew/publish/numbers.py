@@ -128,7 +128,7 @@ def column_counts(pairs: pl.DataFrame, column: str, subset: str) -> list[tuple[s
 
 def personal_marks(pairs: pl.DataFrame) -> tuple[int, int, int]:
     """How many different texts there are, and how many of them hold an address for mail or seven digits in a row."""
-    texts = pl.concat([pairs["original_text"], pairs["text"].alias("original_text")]).unique().to_list()
+    texts = pl.concat([pairs["original_text"], pairs["text"].alias("original_text")]).drop_nulls().unique().to_list()
     return (
         len(texts),
         sum(bool(_MAIL.search(text)) for text in texts),

@@ -62,6 +62,7 @@ _FURTHER = {
     "is_best": "the one candidate of its query that the selection puts first",
     "optimal_score": "the score that the published files have of an Optimal pair",
 }
+_WITHHELD = "the original query: null in every row, for its text is not in this dataset; join it by query_id"
 _ROBUST = "worse under none of the rankers and better under one or more; null where it is not known under all of them"
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 _ROW_GROUP = 1 << 16
@@ -73,6 +74,8 @@ def columns_of(facts: Facts) -> dict[str, str]:
     """The columns that every release with these facts has, with their meaning."""
     grouped = facts.scheme == REFAIRMULATE
     about = {name: text for name, text in _ABOUT.items() if grouped or name not in _OF_GROUPS}
+    if not facts.query_text:
+        about["original_text"] = _WITHHELD
     about |= {subset: _about_subset(subset, facts) for subset in facts.subsets}
     if facts.robust_rankers:
         about["robust"] = _ROBUST
@@ -113,6 +116,8 @@ def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     others = [name for name in pairs.columns if name not in known]
     typed = pairs.select(_typed(pairs, name, facts) for name in [*known, *others])
     _check_values(typed, facts)
+    if not facts.query_text:
+        check_withheld(typed, facts)
     return typed.sort("query_id", "variant_id", maintain_order=True)
 
 
@@ -160,6 +165,7 @@ def _other(name: str, found: pl.DataType) -> pl.Expr:
 def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
     # What became of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
     free = {"robust", *measure_columns(facts), *(() if facts.scheme == REFAIRMULATE else ("outcome",))}
+    free |= set() if facts.query_text else {"original_text"}
     for name in columns_of(facts):
         empty = pairs[name].null_count() if name not in free else 0
         if empty:
@@ -175,6 +181,20 @@ def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
     wrong = pairs.filter(~pl.col("group").is_in(GROUPS)) if facts.scheme == REFAIRMULATE else pairs.clear()
     if wrong.height:
         raise DataError(f"pairs, column 'group': expected 1 to 4, found {wrong['group'][0]}")
+
+
+def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
+    """Refuse pairs that have the text of an original query, or a column of texts that may have one."""
+    told = pairs["original_text"].count()
+    if told:
+        raise DataError(f"pairs, column 'original_text': expected no text (query_text: false), found {told}")
+    known = {*about_columns(facts), "split"} - {"context"}
+    for name, kind in pairs.schema.items():
+        if kind == pl.String and name not in known:
+            raise DataError(
+                f"pairs, column {name!r}: it may have the text of a query or a passage, and query_text is false; "
+                "leave it out"
+            )
 
 
 def parquet_bytes(pairs: pl.DataFrame) -> bytes:

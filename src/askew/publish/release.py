@@ -13,7 +13,7 @@ The same pairs and facts give the same bytes: rows are sorted, and no time, host
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from askew.publish.pairs import canonical, parquet_bytes
 from askew.publish.repair import Tables, repair_files
 from askew.publish.selection import GROUPS
 from askew.publish.splits import SALT, check_shares, leaks, with_split
+from askew.publish.withheld import withhold
 
 # 2: columns of measures are identifiers (gain_RR_10), and licenses are under the key license.
 FORMAT = 2
@@ -38,11 +39,12 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Published:
-    """What was published, and how many pairs each split and subset has."""
+    """What was published, how many pairs each split and subset has, and how many would have given a query away."""
 
     folder: Path
     splits: dict[str, int]
     subsets: dict[str, int]
+    left_out: int = 0
 
 
 def publish(
@@ -55,16 +57,21 @@ def publish(
     """Write a release of the pairs to the new or empty folder ``out``.
 
     ``shares`` are the sizes of the splits; ``repair`` what RePair publishes beside the pairs, for the scheme boxes.
+    Where the facts say ``query_text: false``, the texts of the original queries are checked, split by, and not written.
     """
     out = Path(out)
     files.refuse_full(out)
     checked, parts = read_facts(facts), check_shares(shares)
-    table = with_split(canonical(pairs, checked), parts)
-    _refuse([*problems(table, checked), *leaks(table)])
+    whole = replace(checked, query_text=True)
+    table = every = with_split(canonical(pairs, whole), parts)
+    _refuse([*problems(every, whole), *leaks(every)])
+    if not checked.query_text:
+        table, repair, checked = withhold(every, repair, checked)
     papers = _papers(table, checked, repair)
     with files.new_folder(out) as folder:
         _write(folder, table, checked, parts, papers)
-    return Published(out, _split_sizes(table, parts), _subset_sizes(table, checked))
+    left_out = every.height - table.height
+    return Published(out, _split_sizes(table, parts), _subset_sizes(table, checked), left_out)
 
 
 def split_files(shares: Mapping[str, float]) -> dict[str, str]:

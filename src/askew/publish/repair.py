@@ -131,10 +131,19 @@ def _agg_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -
                 read[kind] = read_agg(texts[name], name, value_name(facts))
             except DataError as error:
                 yield str(error)
+    if not facts.query_text:
+        yield from _text_problems(read, names)
     if "gold" in read:
         yield from _gold_problems(read["gold"], read.get("all"), names)
     if "all" in read:
         yield from _overlap_problems(read["all"], pairs, facts.selection.measure, names["all"])
+
+
+def _text_problems(read: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Iterator[str]:
+    for kind, table in read.items():
+        told = table.filter(pl.col("order") == ORIGINAL, pl.col("query") != "").height
+        if told:
+            yield f"{names[kind]}: expected no text of an original (query_text: false), found {told}"
 
 
 def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
@@ -205,7 +214,8 @@ def _overlap_problems(every: pl.DataFrame, pairs: pl.DataFrame, measure: str, na
         ("originals", old_column(measure), "original_text", every.filter(is_original)),
         ("candidates", new_column(measure), "text", every.filter(~is_original)),
     ):
-        wanted = pairs.select(qid="query_id", query=text, value=value).unique(maintain_order=True)
+        # An original whose text is not published is an empty field in the table.
+        wanted = pairs.select(qid="query_id", query=pl.col(text).fill_null(""), value=value).unique(maintain_order=True)
         missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
         if missing.height:
             first = f"first: query {missing['qid'][0][:_SHOWN]!r}"

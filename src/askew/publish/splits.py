@@ -44,8 +44,8 @@ def with_split(pairs: pl.DataFrame, shares: Mapping[str, float]) -> pl.DataFrame
 
 
 def normals(texts: pl.Series) -> pl.Series:
-    """The normalised form of each text; each different text is normalised once."""
-    unique = texts.unique()
+    """The normalised form of each text, null where there is none; each different text is normalised once."""
+    unique = texts.drop_nulls().unique()
     lookup = pl.DataFrame([unique.alias("text"), pl.Series("normal", map(normal, unique), pl.String)])
     return pl.DataFrame([texts.alias("text")]).join(lookup, on="text", how="left", maintain_order="left")["normal"]
 
@@ -68,7 +68,7 @@ def leaks(pairs: pl.DataFrame) -> Iterable[str]:
     """One line for each kind of leakage between the parts."""
     named = pairs.select("query_id", "split", normals(pairs["original_text"]).alias("normal"))
     for key, what in (("query_id", "query ids"), ("normal", "normalised original texts")):
-        found = several(named, key)
+        found = several(named.drop_nulls(key), key)
         if found.height:
             first = found.row(0, named=True)
             shown = f"{str(first[key])[:60]!r} in {', '.join(first['split'])}"

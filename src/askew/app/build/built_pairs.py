@@ -29,6 +29,7 @@ from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.publish.checking import read_statement
 from askew.publish.files import walk
 from askew.publish.splits import SALT, normal
+from askew.publish.withheld import no_texts
 from askew.rankers.disk import StoredTexts, read_header
 from askew.statistics.intervals import size_bounds
 from askew.statistics.significance import Paired, paired
@@ -137,12 +138,15 @@ def read_built(source: Path) -> Built:
 
 
 def published_pairs(folder: Path) -> pl.DataFrame:
-    """All pairs of a dataset; a file is named after its split."""
+    """All pairs of a dataset, with the texts of the original queries; a file is named after its split."""
     files = sorted((folder / "data").glob("*.parquet"))
     if not files:
         raise DataError(f"{folder}: expected a published dataset with files below data/, found none")
     parts = zip(files, parquet_frames(files, "dataset"), strict=True)
-    return pl.concat(frame.with_columns(split=pl.lit(file.name.partition("-")[0])) for file, frame in parts)
+    pairs = pl.concat(frame.with_columns(split=pl.lit(file.name.partition("-")[0])) for file, frame in parts)
+    if "original_text" in pairs.columns and pairs["original_text"].null_count():
+        raise no_texts(folder)
+    return pairs
 
 
 def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.DataFrame:
@@ -156,6 +160,8 @@ def built_of(table: pl.DataFrame, scored: Sequence[str], whole: bool) -> Built:
         raise DataError(f"pairs: expected the column {missing[0]!r}, found {', '.join(table.columns)}")
     if not table.height:
         raise DataError("pairs: expected a pair or more, found none")
+    if table["original_text"].null_count():
+        raise no_texts("pairs")
     ids = table["query_id"].unique(maintain_order=True)
     numbers = pl.DataFrame({"query_id": ids, "_query": np.arange(len(ids))})
     joined = table.join(numbers, on="query_id", maintain_order="left").sort("_query", maintain_order=True)

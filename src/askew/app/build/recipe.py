@@ -45,7 +45,7 @@ _TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evalua
 _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 # What [publish] says of the dataset; title and description are else those of the recipe.
-_PUBLISH = ("title", "description", "license", "contact", "homepage", "citation", "version", "language")
+_PUBLISH = ("title", "description", "license", "contact", "homepage", "citation", "version", "language", "query_text")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 # Rows of a shard, by stage: few where a row takes long or comes out as many, so that work can be shared out and little
 # is lost with a worker.
@@ -389,6 +389,9 @@ def groups_of(recipe: Recipe) -> Groups | None:
 def _check_publish(recipe: Recipe) -> None:
     given = recipe.table("publish")
     _only(given, _PUBLISH, "publish")
+    has_texts = given.pop("query_text", True)
+    if not isinstance(has_texts, bool):
+        raise ConfigError(f"recipe: publish.query_text should be true or false, found {has_texts!r}")
     for key, value in given.items():
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(f"recipe: publish.{key} should be a text, found {value!r}")

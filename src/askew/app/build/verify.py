@@ -57,7 +57,7 @@ def verify(path: str, repair: bool = False) -> Verified:
     if kind == "store":
         return _store(Store(path), path, repair)
     report = verify_release(Path(path))
-    facts = {"pairs": report.pairs, "subsets": report.subsets}
+    facts = {"pairs": report.pairs, "subsets": report.subsets, "query_text": report.query_text}
     verdict = report.lines()[-1].removeprefix(f"{report.folder}: ")
     found = Verified(kind, path, report.wrong, list(report.notes), facts=facts, verdict=verdict)
     if repair and not report.ok:

@@ -32,6 +32,7 @@ from askew.engine.store import Store
 from askew.models.rewrite import WORD_KINDS
 from askew.publish.repair import ORIGINAL, read_agg
 from askew.publish.splits import SALT, normal
+from askew.publish.withheld import no_texts
 from askew.reformulators.vectorfiles import read_vectors
 from askew.statistics.intervals import mean_and_interval, mean_with_interval
 from askew.statistics.resampling import bca_interval
@@ -127,6 +128,8 @@ def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) ->
     else:
         text = read_text(source, "pairs")
         table = _from_agg(text, source, box, every) if text.startswith(_AGG_HEAD) else _from_lines(text, source, box)
+    if table.height and (table["original_text"].fill_null("").str.strip_chars() == "").all():
+        raise no_texts(source)
     blank = pl.any_horizontal(pl.col("original_text", "text").str.strip_chars() == "")
     kept = table.filter(~blank)
     left_out: Counter[str] = Counter()
