@@ -1,5 +1,6 @@
 """``[publish] query_text = false``: the dataset of a recipe without the text of its original queries."""
 
+import html
 import json
 import re
 
@@ -41,8 +42,8 @@ def written(path):
     text = path.read_bytes().decode("utf-8", "replace")
     if path.suffix == ".parquet":
         text += json.dumps(pl.read_parquet(path).to_dicts(), ensure_ascii=False)
-    # Backslashes of Markdown and JSON must not hide a text.
-    return re.sub(r"\s+", " ", text.replace("\\", "")).casefold()
+    # What Markdown and JSON escape must not hide a text.
+    return re.sub(r"\s+", " ", html.unescape(text).replace("\\", "")).casefold()
 
 
 def reformulations(folder):
@@ -54,21 +55,30 @@ def reformulations(folder):
     return sorted((one.casefold() for one in found), key=len, reverse=True)
 
 
+def given_away(folder):
+    """The kinds of files that have an original query of three words or more, not as a part of a reformulation."""
+    originals = [text.casefold() for text in demo_queries()["text"] if len(text.split()) >= 3]
+    assert len(originals) > 50
+    ours, kinds = reformulations(folder), set()
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        text = written(path)
+        if any(one in text for one in originals):
+            for one in ours:
+                text = text.replace(one, "\n")
+        if any(one in text for one in originals):
+            kinds.add(path.suffix)
+    return kinds | ({"reformulation"} if set(originals) & set(ours) else set())
+
+
 @pytest.mark.parametrize("recipe", ["demo", "repair"])
 def test_no_byte_of_the_dataset_gives_an_original_query(askew_cli, store, tmp_path, recipe):
     published(askew_cli, store, recipe)
-    originals = [text.casefold() for text in demo_queries()["text"] if len(text.split()) >= 3]
-    assert len(originals) > 50
-    ours = reformulations(tmp_path / "ds")
-    assert not set(originals) & set(ours)
-    for path in sorted((tmp_path / "ds").rglob("*")):
-        if path.is_file():
-            text = written(path)
-            found = [one for one in originals if one in text]
-            if found:
-                for one in ours:
-                    text = text.replace(one, "\n")
-            assert [one for one in found if one in text] == [], path.name
+    assert given_away(tmp_path / "ds") == set()
+
+
+def test_every_kind_of_file_of_a_dataset_with_the_texts_gives_them(askew_cli, store, tmp_path):
+    published(askew_cli, store, more=())
+    assert given_away(tmp_path / "ds") == {".parquet", ".md", ".json", ".tsv"}
 
 
 @pytest.mark.parametrize("recipe", ["demo", "repair"])
