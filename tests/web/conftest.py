@@ -10,6 +10,8 @@ pytest.importorskip("fastapi", reason="the explorer needs the extra web")
 pytest.importorskip("uvicorn", reason="the explorer needs the extra web")
 pytest.importorskip("python_multipart", reason="the explorer needs the extra web")
 
+import polars as pl
+import pyarrow as pa
 import uvicorn
 from fastapi.testclient import TestClient
 
@@ -52,6 +54,13 @@ def explorer(opened):
 def store(opened):
     build_demo(opened.store)
     return opened.store
+
+
+@pytest.fixture(scope="session")
+def demo_pairs(store):
+    """The pairs of the demo as they are in the store."""
+    steps = {one.step: one for one in store.steps()}
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps["pairs"]))))
 
 
 @pytest.fixture(scope="session")

@@ -7,14 +7,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from askew.app.build.recipe import Recipe, prepare, read_recipe
 from askew.app.explore.explorer import AGREEMENT, Explorer
 from askew.app.explore.known import words_of
-from askew.app.explore.opening import NO_INDEX, Sources, open_sources
+from askew.app.explore.opening import ANY_QUERY, NO_INDEX, Sources, open_sources
 from askew.app.explore.warrant import WarrantRules
 from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import gain_column, new_column
 from askew.corpora.demo import demo_files
+from askew.engine.store import Store
 
 
 def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
@@ -32,9 +34,11 @@ def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
         assert found == {name: None if math.isnan(v) else pytest.approx(v, abs=1e-12) for name, v in expected.items()}
 
 
-def test_candidates_and_their_scores_are_those_of_a_build(explorer, store):
-    steps = {one.step: one for one in store.steps()}
-    pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps["pairs"])))).filter(query_id="law-q08")
+def test_candidates_and_their_scores_are_those_of_a_build(explorer, tmp_path):
+    store = Store(tmp_path / "store")
+    recipe = Recipe("typed", {**read_recipe("demo").sections, **ANY_QUERY})
+    step = prepare(recipe, store, until="pairs").plan.run(store)["pairs"].manifest
+    pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(step)))).filter(query_id="law-q08")
     found = explorer.reformulate("how to become a lawyer")
     assert [one.text for one in found.candidates] == pairs["text"].to_list()
     assert [one.variant_id for one in found.candidates] == pairs["variant_id"].to_list()

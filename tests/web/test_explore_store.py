@@ -49,7 +49,7 @@ def test_all_pages_together_are_all_pairs(table, rows):
         (Wanted(text="NURSE"), pl.col("text").str.contains("nurse") | pl.col("original_text").str.contains("nurse")),
         (Wanted(subset="fair"), pl.col("fair")),
         (Wanted(outcome="same-less"), pl.col("outcome") == "same-less"),
-        (Wanted(method="reduce", label="4"), (pl.col("method") == "reduce") & (pl.col("label") == 4)),
+        (Wanted(method="rewrite", label="4"), (pl.col("method") == "rewrite") & (pl.col("label") == 4)),
         (
             Wanted(group="4", measure="ARaB(tf)@10", least=0.1),
             (pl.col("group") == 4) & (pl.col("gain_ARaB_tf_10") >= 0.1),

@@ -105,14 +105,14 @@ def test_a_point_leads_to_both_lists_side_by_side_with_lines_between_the_same_do
         assert line["y"] - 3 <= end["y"] + end["height"] and end["y"] <= line["y"] + line["height"] + 3
 
 
-def test_pairs_are_filtered_and_one_is_opened(open_page):
+def test_pairs_are_filtered_and_one_is_opened(open_page, demo_pairs):
     page = open_page("/pairs")
     page.get_by_label("Subset").select_option("fair")
     page.get_by_label("Words").fill("engineer")
     page.get_by_role("button", name="Show").click()
     page.wait_for_url(re.compile(r"/pairs\?text=engineer&subset=fair&measure="))
     assert "outcome=" not in page.url and "least=" not in page.url
-    assert re.search(r"\d of 943 pairs", page.get_by_role("status").inner_text())
+    assert re.search(rf"\d of {len(demo_pairs)} pairs", page.get_by_role("status").inner_text())
     with page.expect_download() as download:
         page.get_by_role("link", name="TSV").click()
     assert download.value.suggested_filename == "pairs.tsv"
@@ -261,11 +261,12 @@ def test_who_wants_no_motion_gets_none(open_page):
     assert page.locator(".lines path").first.evaluate("p => getComputedStyle(p).transitionDuration") == "0s"
 
 
-def test_without_scripts_everything_still_works(open_page):
+def test_without_scripts_everything_still_works(open_page, demo_pairs):
     page = open_page("/pairs", java_script_enabled=False)
     page.get_by_label("Subset").select_option("fair")
     page.get_by_role("button", name="Show").click()
-    assert "62 of 943 pairs" in page.get_by_role("status").inner_text()
+    counts = f"{demo_pairs['fair'].sum()} of {len(demo_pairs)} pairs"
+    assert counts in page.get_by_role("status").inner_text()
     page.goto(page.url.partition("/pairs")[0])
     page.get_by_label("Query", exact=True).fill("how to become a nurse")
     page.get_by_role("button", name="Ask").click()

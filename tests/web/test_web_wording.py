@@ -31,15 +31,15 @@ def test_an_outcome_never_contradicts_the_first_measure_beside_it(outcome, effec
 
 def test_a_pair_that_leans_less_by_the_first_measure_is_never_only_said_to_lean_more(client, store):
     table = open_pairs(store)
-    assert table.sides == ("RR@10", "ARaB(tf)@10")
+    assert table.sides == ("RR@10", "ARaB(tf,who=generic)@10")
     found = table.selection(Wanted(outcome="same-more")).collect()
-    mixed = found.filter(pl.col("gain_ARaB_tf_10") > 0).height
+    mixed = found.filter(pl.col("gain_ARaB_tf_who_generic_10") > 0).height
     assert 0 < mixed < found.height <= 400
     asked = [{"outcome": "same-more", "size": 200, "page": page} for page in (1, 2)]
     text = "".join(client.get("/pairs", params=one).text for one in asked)
-    assert text.count("leans less by ARaB(tf)@10, more by another") == mixed
+    assert text.count("leans less by ARaB(tf,who=generic)@10, more by another") == mixed
     assert text.count("retrieves as well and leans more") == found.height - mixed
-    assert ">ARaB(tf)@10</th>" in text
+    assert ">ARaB(tf,who=generic)@10</th>" in text
 
 
 def test_a_gain_that_may_be_chance_has_a_sign_and_no_colour(client):

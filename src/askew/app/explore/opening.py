@@ -32,7 +32,7 @@ from askew.rankers.disk import TEXTS, StoredTexts, read_header
 
 DEMO = "demo"
 # The demo's own reformulations are of its own queries; in the explorer people type others.
-_ANY_QUERY = {
+ANY_QUERY = {
     "reformulate": [
         {"method": "extract", "count": 20}, {"method": "fairfeedback"}, {"method": "swap"}, {"method": "reduce"}
     ],
@@ -132,7 +132,7 @@ def _methods_of(sources: Sources, counting: ExplorerCounts) -> Recipe:
     """The recipe whose methods and filters are used."""
     if sources.recipe is not None:
         return read_recipe(sources.recipe)
-    return Recipe(DEMO, {**demo_recipe(counting.named).sections, **_ANY_QUERY})
+    return Recipe(DEMO, {**demo_recipe(counting.named).sections, **ANY_QUERY})
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:
