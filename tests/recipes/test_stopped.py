@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from test_engines import content
 
+from askew.cli import main as cli
+
 ASKEW = str(Path(sys.executable).with_name("askew"))
 BUILD = [ASKEW, "run", "demo", "--set", "reformulate.0.count=3", "--store"]
 SAID = "askew: stopped by SIGTERM; what is finished is kept, the same command goes on from there\n"
@@ -76,3 +78,14 @@ def test_a_stopped_command_waits_for_no_thread_and_still_cleans_up():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (143, "cleaned up\n"), done.stderr
+
+
+def test_a_signal_is_named_though_a_library_raised_the_interruption_anew(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_received", {signal.SIGTERM})
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_unless_full", interrupted)
+    assert cli.run(["run", "demo"]) == 143
+    assert capsys.readouterr().err == SAID

@@ -124,7 +124,12 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM came: leave as with Ctrl-C, with another exit code."""
 
 
+# The signals that came. A library that waits in native code may raise KeyboardInterrupt anew, without its kind.
+_received: set[int] = set()
+
+
 def _stop(number: int, _: FrameType | None) -> None:
+    _received.add(number)
     # Some send it twice, to the process and to its group; the second must not cut short how the first ends.
     signal.signal(number, signal.SIG_IGN)
     raise Terminated
@@ -165,7 +170,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except _CannotRead as error:
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort) as error:
-        stopped = isinstance(error, Terminated)
+        stopped = isinstance(error, Terminated) or signal.SIGTERM in _received
         kept = "; what is finished is kept, the same command goes on from there" if arguments[:1] in _RESUMED else ""
         say(f"askew: {'stopped by SIGTERM' if stopped else 'interrupted'}{kept}", err=True)
         return 128 + (signal.SIGTERM if stopped else signal.SIGINT)
