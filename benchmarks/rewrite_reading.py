@@ -4,8 +4,9 @@
     python benchmarks/rewrite_reading.py --write    also write the measures for the card of smollm2-rewrite
 
 ``reformulation/sheet.jsonl`` has the reformulations that were read: those of ``rewrite`` that pass the default filters
-(up to three of a query), a sample of those before the filter equivalence, and those of ``extract``, of the former
-method ``local`` and of SmolLM2 without an adapter, shown a prompt. The queries are of DL 2019/2020, FairytaleQA and the
+(three of a query where there are so many), two of a query drawn before the filter equivalence (which count among the
+former where they pass), and those of ``extract``, of the former method ``local`` and of SmolLM2 without an adapter,
+shown a prompt. The queries are of DL 2019/2020, FairytaleQA and the
 test split of BoolQ; no model had seen them. All rows were shuffled, and the readers saw the query and the reformulation
 only. Both readers were a large language model under written instructions, not people.
 ``reformulation/survivors.json`` has the number of reformulations of each query that pass. Usable: same need and

@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.across import NEGATIVE
 from askew.app.build.half_mentions import HalfCounts, HalfWords
 from askew.app.build.halves import DocumentHalf, can_split, document_halves, every_other, have_several, judged_places
 from askew.app.build.pairs import Select
@@ -40,7 +41,6 @@ STEP = "held-out"
 # In the order in which they are reported.
 DOCUMENTS, WORDS, RANKS = SCHEMES = ("documents", "words", "ranks")
 SPLITS, SEED = 5, 0
-NEGATIVE = "negative"
 NOT_CHOSEN = "chosen by no part"
 _ROW = "_row"
 Values = Mapping[str, Floats]
