@@ -1,17 +1,18 @@
-"""Does a reformulation ask for the same, would a person type it? Fit the two models of equivalence, and measure them.
+"""Does a reformulation ask for the same, would a person type it? Fit the three models of equivalence, and measure them.
 
     python benchmarks/equivalence.py --data DATA/reformulation --fit       write the weights and the measures
     python benchmarks/equivalence.py --data DATA/reformulation             measure what is shipped
 
 ``light`` is two logistic regressions on the features of ``askew.filters.light_equivalence``, fit on the training labels
-of BoolQ, SQuAD and made-up queries. ``neural`` is two regressions on the logits of ``light`` and of the adapter
-minilm-equivalence. The adapter was trained on the training labels (``tools/train_equivalence.py``), so that these
-regressions are fit on the development labels. MS MARCO's rows are for research only: they are measured on, and no
-weight or threshold is fit on them.
+of BoolQ, SQuAD and made-up queries. ``minilm`` is two regressions on the logits of ``light`` and of the adapter
+minilm-equivalence, ``neural`` on those and the logits of the adapter smollm2-equivalence. The adapters were trained on
+the training labels (``tools/train_equivalence.py``), so that these regressions are fit on the development labels.
+MS MARCO's rows are for research only: they are measured on, and no weight or threshold is fit on them.
 The threshold is the lowest at which kept reformulations are usable (same and natural) with the precision PRECISION, by
-predictions of rows that were not fit on: for ``neural`` reformulations of the rewriting model, for ``light`` those of
-other methods, since the rewriting model needs the same libraries as ``neural``. Measured on the test split are the area
-under the ROC curve by family of methods with intervals from samples of queries, and the calibration error (ten bins).
+predictions of rows that were not fit on: for ``neural`` and ``minilm`` reformulations of the rewriting model one round
+of training before the one that ships, for ``light`` those of other methods, since the rewriting model needs the same
+libraries as ``neural``. Measured on the test split are the area under the ROC curve by family of methods with intervals
+from samples of queries, and the calibration error (ten bins).
 The labels are by a large language model, not by people. ``tools/make_cards.py`` makes the card of what is measured.
 """
 
@@ -25,16 +26,21 @@ from typing import Any
 import numpy as np
 
 from askew.core.shipped import DATA
-from askew.filters.equivalence import ADAPTER, LIGHT, OUTPUTS, WEIGHTS, read_weights
-from askew.filters.light_equivalence import FEATURES, pair_features
+from askew.filters.equivalence import ADAPTER, LIGHT, MINILM_ADAPTER, OUTPUTS, WEIGHTS, load_judge, read_weights
+from askew.filters.light_equivalence import FEATURES
 from askew.trainers.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
 
 LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl"
 FOLDER = DATA / "adapters" / ADAPTER
 PENALTY, DIGITS, PRECISION, LEAST = 10.0, 5, 0.87, 50
 OPEN = ("boolq", "squad", "web")
-MODELS = ("neural", "light")
-FAMILIES = ("other methods", "local", "earlier rewriters", "rewrite", "querygym")
+_LOGITS = {one: [f"{one} logit {output}" for output in OUTPUTS] for one in ("neural", "minilm", "light")}
+NAMES = {
+    "light": list(FEATURES),
+    "minilm": [*_LOGITS["minilm"], *_LOGITS["light"]],
+    "neural": [*_LOGITS["neural"], *_LOGITS["minilm"], *_LOGITS["light"]],
+}
+FAMILIES = ("other methods", "local", "earlier rewriters", "last rewriter", "querygym")
 
 
 def read(data: Path) -> list[dict[str, Any]]:
@@ -43,11 +49,13 @@ def read(data: Path) -> list[dict[str, Any]]:
 
 
 def family(method: str) -> str:
-    """``rewrite`` is the model that ships; earlier rewriters are a trial and the same model at stages of training."""
+    """Rewriters are a trial and the model that ships at stages of its training, the last one round before its end."""
     name = method.partition(":")[0]
     if name in ("trial", "supervised", "preferred"):
         return "earlier rewriters"
-    return name if name in ("rewrite", "local") else "querygym" if "querygym" in method else "other methods"
+    if name == "round2":
+        return "last rewriter"
+    return name if name == "local" else "querygym" if "querygym" in method else "other methods"
 
 
 def fit_model(rows: list[dict[str, Any]], x: Any, chosen: Any, names: list[str], kept: str) -> dict[str, Any]:
@@ -147,39 +155,28 @@ def show(model: str, split: str, measured: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def logits(rows: list[dict[str, Any]]) -> Any:
-    from askew.models.find import MINILM
-    from askew.models.pair_network import load_pair_network, pair_logits
-
-    network, tokenizer = load_pair_network(MINILM, FOLDER, "cpu")
-    return pair_logits(network, tokenizer, [r["query"] for r in rows], [r["candidate"] for r in rows], 64)
-
-
-def light_logits(features: Any) -> Any:
-    weights, bias, _ = read_weights(LIGHT)
-    return features @ weights + bias
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, help="folder with equivalence.jsonl")
     options.add_argument("--fit", action="store_true", help="fit, and write the weights and the measures")
     given = options.parse_args()
     rows = read(given.data)
-    features = pair_features([row["query"] for row in rows], [row["candidate"] for row in rows])
-    splits = np.array([row["split"] for row in rows])
-    is_open = np.array([row["collection"] in OPEN for row in rows])
+    later = [row for row in rows if row["split"] != "train"]
     measured: dict[str, Any] = {}
-    for model, file, split, names, kept in (
-        ("light", LIGHT, "train", list(FEATURES), "other methods"),
-        ("neural", FOLDER / WEIGHTS, "dev", [f"{model} logit {one}" for model in MODELS for one in OUTPUTS], "rewrite"),
+    # From the smallest: each reads the logits of those before it, which have been fit then.
+    for model, file, split, used, kept in (
+        ("light", LIGHT, "train", rows, "other methods"),
+        ("minilm", DATA / "adapters" / MINILM_ADAPTER / WEIGHTS, "dev", later, "last rewriter"),
+        ("neural", FOLDER / WEIGHTS, "dev", later, "last rewriter"),
     ):
-        # The light model has been fit before the other reads its logits.
-        x = features if model == "light" else np.hstack([logits(rows), light_logits(features)])
-        chosen = is_open & (splits == split)
+        x = load_judge(model).features([row["query"] for row in used], [row["candidate"] for row in used])
+        chosen = np.array([row["split"] == split and row["collection"] in OPEN for row in used])
         if given.fit:
-            file.write_text(json.dumps(fit_model(rows, x, chosen, names, kept), indent=1) + "\n", encoding="utf-8")
-        measured[model] = {"rows": int(chosen.sum()), "test": measure(rows, x, file, "test")}
+            file.write_text(
+                json.dumps(fit_model(used, x, chosen, NAMES[model], kept), indent=1) + "\n", encoding="utf-8"
+            )
+            load_judge.cache_clear()
+        measured[model] = {"rows": int(chosen.sum()), "test": measure(used, x, file, "test")}
         print("\n".join(show(model, "test", measured[model]["test"])))
     if given.fit:
         (FOLDER / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

@@ -5,10 +5,14 @@
 
 1. Supervised: each query with its five rewrites gives texts in all directions, with the wanted kind in the prompt.
 2. The model writes texts for many queries (``query_pool``; ``--queries`` are files of lines "id TAB text"). A teacher
-   (``training.teacher``: an earlier equivalence model, the model of step 1 and the words) and some rules reward them.
+   (``training.teacher``: an earlier equivalence model, with ``--judge`` one on SmolLM2 beside it, the model of step 1
+   and the words) and some rules reward them.
 3. Preferences: pairs of texts with a high and a low reward; direct preference optimization.
 
 With ``--rounds`` steps 2 and 3 are repeated: the model of the last round writes texts for other queries, and learns on.
+From the third round on, texts are drawn at a higher temperature and any good text may be chosen, not only the best
+(settings ``third_...``). ``--resume`` continues after ``--finished-rounds`` rounds of an earlier run, with a new
+teacher.
 The adapters go to ``FOLDER/supervised``, ``FOLDER/round-1`` and so on, and the last one to ``FOLDER``, each with
 ``training.json``. ``FOLDER/soft.jsonl`` has what the teacher says of every text, for ``tools/train_equivalence.py``.
 ``--start`` takes the adapter of an earlier supervised training. Without ``--equivalence`` the program ends after step
@@ -41,17 +45,15 @@ from training.data import (
 )
 from training.options import add_reformulations, make_parser, settings_of
 from training.preferences import Sample, limit, make_pairs
-from training.rewriting import Base, train_preferences, train_supervised
+from training.rewriting import Base, base_name, open_base, train_preferences, train_supervised
 from training.sampling import sample_texts
-from training.teacher import Candidate, Evidence, Teacher, teacher_rows
+from training.teacher import Candidate, Evidence, Teacher, open_judges, teacher_rows
 
-from askew.core.local import without_local_paths
 from askew.models.find import MINILM
-from askew.models.generate import SMOLLM, load_generator
+from askew.models.generate import SMOLLM
 from askew.models.pair_network import OUTPUTS
 from askew.trainers.low_rank import read_peft_tensors, save_peft_adapter
 
-HUB_ID = f"HuggingFaceTB/{SMOLLM}"
 SOFT = "soft.jsonl"
 # How many words a query of a file has to have, and the kinds of the rewrites that texts are written for too.
 LENGTHS = range(3, 21)
@@ -87,12 +89,19 @@ class Settings:
     most_new_tokens: int = 28
     queries_at_once: int = 400
     # Pairs
-    rounds: int = 2
+    rounds: int = 3
     least_reward: float = 0.65
     least_margin: float = 0.3
     later_margin: float = 0.2
     chosen_per_kind: int = 2
+    draw_chosen: int = 0
     most_pairs: int = 24_000
+    # From the third round on
+    third_temperature: float = 1.1
+    third_reward: float = 0.7
+    third_margin: float = 0.3
+    third_chosen: int = 3
+    third_pairs: int = 28_000
     # Preferences
     preference_epochs: int = 1
     preference_learning_rate: float = 1e-4
@@ -151,18 +160,27 @@ def write_soft(file: Path, judged: Mapping[Candidate, Mapping[str, float]], how:
             opened.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
+def settings_of_round(settings: Settings, number: int) -> Settings:
+    """How texts are drawn and paired in a round; the first one is 0."""
+    if number < 2:
+        return replace(settings, least_margin=settings.later_margin) if number else settings
+    return replace(
+        settings, temperature=settings.third_temperature, least_reward=settings.third_reward,
+        least_margin=settings.third_margin, chosen_per_kind=settings.third_chosen, draw_chosen=1,
+        most_pairs=settings.third_pairs,
+    )  # fmt: skip
+
+
 def one_round(
     base: Base, tensors: Mapping[str, Any], queries: Sequence[str], teacher: Teacher, dev: Sequence[Row],
     settings: Settings, number: int, given: argparse.Namespace,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """The model writes texts and learns from pairs of them; the tensors after it, and what was counted and measured."""
-    samples, judged = judged_texts(base, tensors, queries, teacher, settings, given.seed + 1 + 2 * number)
-    write_soft(given.out / SOFT, judged, "a" if number else "w")
+    here = settings_of_round(settings, number)
+    samples, judged = judged_texts(base, tensors, queries, teacher, here, given.seed + 1 + 2 * number)
+    write_soft(given.out / SOFT, judged, "a" if number > given.finished_rounds else "w")
     rewards = [reward(Candidate(queries[one.query], one.text, one.kind), judged) for one in samples]
-    margin = settings.later_margin if number else settings.least_margin
-    pairs = make_pairs(
-        samples, rewards, queries, replace(settings, least_margin=margin), random.Random(given.seed + number)
-    )
+    pairs = make_pairs(samples, rewards, queries, here, random.Random(given.seed + number))
     told = {
         "sampled queries": len(queries), "texts": len(samples), "mean reward": round(sum(rewards) / len(rewards), 4),
         "pairs": dict(Counter(one.kind for one in pairs)),
@@ -187,8 +205,8 @@ def supervised(
 
 def facts(settings: Settings, given: argparse.Namespace) -> dict[str, Any]:
     """What is known before training."""
-    base = HUB_ID if given.model == SMOLLM else without_local_paths(given.model)
-    return {"program": "tools/train_rewrite.py", "base": base, "settings": asdict(settings), "seed": given.seed}
+    known = {"program": "tools/train_rewrite.py", "base": base_name(given.model), "seed": given.seed}
+    return {**known, "settings": asdict(settings)}
 
 
 def write(folder: Path, tensors: Mapping[str, Any], settings: Settings, told: Mapping[str, Any], device: str) -> None:
@@ -205,11 +223,11 @@ def prefer(
     """The rounds of preference training; the adapter of each is written, that of the last one to the folder itself."""
     given.out.mkdir(parents=True, exist_ok=True)
     rounds: list[dict[str, Any]] = []
-    for number in range(settings.rounds):
+    for number in range(given.finished_rounds, settings.rounds):
         part = queries[number :: settings.rounds]
         tensors, measured = one_round(base, tensors, part, teacher, dev, settings, number, given)
         rounds.append(measured)
-        folder = given.out if len(rounds) == settings.rounds else given.out / f"round-{number + 1}"
+        folder = given.out if number + 1 == settings.rounds else given.out / f"round-{number + 1}"
         write(folder, tensors, settings, {**told, "teacher": teacher.areas, "rounds": rounds}, base.device)
 
 
@@ -221,24 +239,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--queries", type=Path, nargs="*", default=[], help="files of lines: id TAB text")
     parser.add_argument("--equivalence", help="the adapter of an equivalence model, by name or folder")
+    parser.add_argument(
+        "--judge", help="the adapter of a judge on SmolLM2 that the teacher reads too, by name or folder"
+    )
     parser.add_argument("--start", type=Path, help="the folder of a supervised adapter; it is not trained again")
+    parser.add_argument("--resume", type=Path, help="the folder of the adapter after --finished-rounds; needs --start")
+    parser.add_argument("--finished-rounds", type=int, default=0, help="rounds that --resume has had")
     parser.add_argument("--model", default=SMOLLM, help="the base model by name or folder")
     parser.add_argument("--encoder", default=MINILM, help="the base model of the equivalence model")
     given = parser.parse_args(arguments)
     settings = settings_of(given, Settings)
-    if settings.rounds < 1:
-        raise SystemExit(f"--rounds: expected 1 or more, found {settings.rounds}")
+    if not 0 <= given.finished_rounds < settings.rounds:
+        least = max(given.finished_rounds, 0) + 1
+        raise SystemExit(f"--rounds: expected {least} or more, found {settings.rounds}")
+    if (given.resume and not given.start) or bool(given.resume) != bool(given.finished_rounds):
+        raise SystemExit("--resume: expected --start and --finished-rounds beside it; give all three or none")
     data = read_reformulations(given.made, given.rewrites, given.labels)
     fresh = [row for file in given.fresh_labels for row in read_rows(file, LABEL_FIELDS)]
     queries = query_pool(data, given.made, given.queries, fresh, settings, given.seed) if given.equivalence else []
     dev = [row for row in data.rewrites if row["split"] == "dev"]
-    loaded = load_generator(given.model, "causal")
-    base = Base(loaded.model, loaded.tokenizer, choose_device(given.device))
+    base = open_base(given.model, choose_device(given.device))
     told = {**facts(settings, given), "data": rows_by_collection(data.training_rewrites())}
     tensors = read_peft_tensors(given.start) if given.start else supervised(base, data, dev, told, settings, given)
     if given.equivalence:
-        evidence = Evidence(base, tensors, settings, given.equivalence, given.encoder)
-        teacher = Teacher(evidence, teacher_rows(data, fresh), say)
+        judges = open_judges(base.device, given.equivalence, given.encoder, given.judge, given.model)
+        teacher = Teacher(Evidence(base, tensors, settings, judges), teacher_rows(data, fresh), say)
+        tensors = read_peft_tensors(given.resume) if given.resume else tensors
         prefer(base, tensors, teacher, queries, dev, told, settings, given)
 
 

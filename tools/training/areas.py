@@ -13,7 +13,10 @@ from training.data import Row
 
 # The rewriting model after preference training, before it, and all other methods.
 FAMILIES = ("rewrite", "supervised", "others")
-_FAMILY = {"rewrite": "rewrite", "supervised": "supervised", "trial": "supervised"}
+_FAMILY = {
+    **dict.fromkeys(("rewrite", "round2", "preferred"), "rewrite"),
+    **dict.fromkeys(("supervised", "trial"), "supervised"),
+}
 
 
 def family(method: str) -> str:

@@ -21,8 +21,9 @@ STOP = frozenset(_STOP_LINES.split())
 # A word of more queries than this says little about what they share.
 _MOST_QUERIES_OF_WORD = 60
 _NEIGHBORS = 4
-# How much a pair weighs in the loss: a text without one of its words often asks for the same still.
-_DROPPED, _ADDED = 0.5, 0.7
+# How much a pair weighs in the loss: a text without one of its words, or with two in exchanged places, often asks for
+# the same still.
+_DROPPED, _ADDED, _ROLES = 0.5, 0.7, 0.7
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class MixSettings(Protocol):
     positives: int
     shuffled: float
     words_of_neighbors: float
+    roles: float
     rewrites_per_epoch: float
     soft_per_epoch: int
 
@@ -98,6 +100,18 @@ def add_words(text: str, other: str, chance: random.Random) -> str | None:
     return " ".join(words)
 
 
+def swap_roles(text: str, chance: random.Random) -> str | None:
+    """The text with two of its content words in exchanged places; nothing where it has fewer than three."""
+    words = text.split()
+    content = [at for at, word in enumerate(words) if is_content(word)]
+    if len(content) < 3:
+        return None
+    one, other = chance.sample(content, 2)
+    words[one], words[other] = words[other], words[one]
+    swapped = " ".join(words)
+    return None if swapped == " ".join(text.split()) else swapped
+
+
 def _foreign(text: str, other: str) -> list[str]:
     return [word for word in other.split() if is_content(word) and word.lower() not in text.lower()]
 
@@ -144,6 +158,8 @@ class Mix:
         from_near = chance.random() < self._settings.words_of_neighbors
         other = chance.choice(near) if from_near else " ".join(chance.sample(self._all_words, 3))
         made.append((add_words(longer, other, chance), 0.0, _ADDED))
+        if chance.random() < self._settings.roles:
+            made.append((swap_roles(texts[0], chance), UNKNOWN, _ROLES))
         found += [Pair(query, text, 0.0, natural, weight) for text, natural, weight in made if text]
         if chance.random() < self._settings.shuffled:
             words = chance.choice(texts).split()

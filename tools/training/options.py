@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,9 +13,13 @@ from training.data import MADE
 S = TypeVar("S")
 
 
-def make_parser(about: str | None, settings: type[Any]) -> argparse.ArgumentParser:
+def make_parser(
+    about: str | None, settings: type[Any], parents: Sequence[argparse.ArgumentParser] = ()
+) -> argparse.ArgumentParser:
     """A parser with the common options and the settings, whose defaults are those of the dataclass."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter, parents=list(parents)
+    )
     parser.add_argument("--made", type=Path, default=MADE, help="the folder benchmarks/reformulation")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write the adapter to")
     parser.add_argument("--device", help="cuda or cpu; if not given, cuda where there is one")

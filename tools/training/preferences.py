@@ -48,6 +48,7 @@ class PairSettings(Protocol):
     least_reward: float
     least_margin: float
     chosen_per_kind: int
+    draw_chosen: int
     most_pairs: int
 
 
@@ -80,8 +81,9 @@ def make_pairs(
 ) -> list[Preference]:  # fmt: skip
     """Pairs of texts of one query and kind, in random order.
 
-    Chosen are the best texts with a reward of ``least_reward`` or more; rejected is one of those whose reward is lower
-    by ``least_margin`` or more: in half of the cases the most probable one, which the model has to unlearn first.
+    Chosen are the best texts with a reward of ``least_reward`` or more, or with ``draw_chosen`` any of these, so that
+    the model keeps writing different texts. Rejected is one of those whose reward is lower by ``least_margin`` or more:
+    in half of the cases the most probable one, which the model has to unlearn first.
     """
     texts: dict[tuple[int, str], dict[str, tuple[float, str, float]]] = defaultdict(dict)
     for one, reward in zip(samples, rewards, strict=True):
@@ -91,9 +93,12 @@ def make_pairs(
     found = []
     for (query, kind), known in texts.items():
         ordered = sorted(known.values(), reverse=True)
-        for reward, text, _ in ordered[: settings.chosen_per_kind]:
+        good = [one for one in ordered if one[0] >= settings.least_reward]
+        if settings.draw_chosen:
+            chance.shuffle(good)
+        for reward, text, _ in good[: settings.chosen_per_kind]:
             worse = [one for one in ordered if one[0] <= reward - settings.least_margin]
-            if reward >= settings.least_reward and worse:
+            if worse:
                 likeliest = chance.random() < 0.5
                 rejected = max(worse, key=lambda one: one[2]) if likeliest else chance.choice(worse)
                 found.append(Preference(queries[query], kind, text, rejected[1]))

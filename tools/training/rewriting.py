@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional
 
+from askew.core.local import without_local_paths
+from askew.models.generate import SMOLLM, open_generator
 from askew.models.prompts import kind_ending, query_prefix
 from askew.trainers.low_rank import (
     adapt,
@@ -28,6 +30,7 @@ from training.data import Report, Row, lower_some
 from training.graphed import TrainingStep
 from training.preferences import Preference
 
+HUB_ID = f"HuggingFaceTB/{SMOLLM}"
 ORIGINAL = "original"
 IGNORED = -100
 _ROWS_WITHOUT_GRADIENTS = 256
@@ -36,12 +39,17 @@ _REPORT_EVERY = 50
 Tokens = tuple[list[int], list[int]]
 
 
-class RewriteSettings(Protocol):
-    """What decides on both kinds of training; see ``train_rewrite.Settings``."""
+class LowRankSettings(Protocol):
+    """What decides on layers that learn."""
 
     rank: int
     alpha: int
     dropout: float
+
+
+class RewriteSettings(LowRankSettings, Protocol):
+    """What decides on both kinds of training; see ``train_rewrite.Settings``."""
+
     most_tokens: int
     epochs: int
     learning_rate: float
@@ -71,7 +79,7 @@ class Base:
         """The model on the device, there in 16 bits (bfloat16) if it is a GPU."""
         return model.to(self.device, torch.bfloat16 if torch.device(self.device).type == "cuda" else torch.float32)
 
-    def adapted(self, settings: RewriteSettings, dropout: float, seed: int | None = None) -> Any:
+    def adapted(self, settings: LowRankSettings, dropout: float, seed: int | None = None) -> Any:
         """A copy with layers that learn."""
         model = self.halved(copy.deepcopy(self.model))
         if seed is not None:
@@ -79,11 +87,22 @@ class Base:
         adapt(model, "model.layers", settings.rank, settings.alpha, dropout)
         return model.train()
 
-    def merged(self, tensors: Mapping[str, Any], settings: RewriteSettings) -> Any:
+    def merged(self, tensors: Mapping[str, Any], settings: LowRankSettings) -> Any:
         """A copy with an adapter added to its weights; they are added in 32 bits."""
         model = copy.deepcopy(self.model)
         merge_peft_tensors(model, tensors, settings.alpha / settings.rank)
         return self.halved(model).eval()
+
+
+def open_base(model: str, device: str) -> Base:
+    """The base model by name or folder. It stays on the CPU, and copies of it go to the device."""
+    loaded = open_generator(model, "causal", device="cpu")
+    return Base(loaded.model, loaded.tokenizer, device)
+
+
+def base_name(model: str) -> str:
+    """How files name the base model: no path of this machine."""
+    return HUB_ID if model == SMOLLM else without_local_paths(model)
 
 
 def examples_of(row: Row, settings: RewriteSettings, chance: random.Random) -> list[tuple[str, str, str]]:

@@ -1,9 +1,10 @@
 """The teacher: how probable it is that a text is usable, by all that is known of it and not only by what is fast.
 
-Three logistic regressions (same, natural, and usable: both) read the two logits of an earlier equivalence model; the
-log probability of the text given the query, and of the query given the text, by the supervised rewriting model (sum,
-mean and least of the tokens); and the features of ``askew.filters.light_equivalence``. They are fit on labels that the
-earlier equivalence model has not seen: those of the part dev, and ``--fresh-labels``.
+Three logistic regressions (same, natural, and usable: both) read the two logits of an earlier equivalence model on
+MiniLM, and where there is one those of a judge on SmolLM2; the log probability of the text given the query, and of the
+query given the text, by the supervised rewriting model (sum, mean and least of the tokens); and the features of
+``askew.filters.light_equivalence``. They are fit on labels that the earlier equivalence models have not seen: those of
+the part dev, and ``--fresh-labels``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import numpy as np
 
 from askew.filters.light_equivalence import pair_features
 from askew.models.adapted import find_encoder_adapter
+from askew.models.generate import find_adapter
+from askew.models.pair_judge import load_pair_judge
 from askew.models.pair_network import load_pair_network, pair_logits
 from askew.models.prompts import KINDS
 from askew.trainers.logistic import fit_logistic, fold_of, out_of_fold, probabilities
 from training.areas import areas, wanted_of
 from training.data import OPEN, Reformulations, Report, Row, plain
+from training.pair_learners import Judge
 from training.preferences import Sample
 from training.rewriting import ORIGINAL, Base, RewriteSettings, encode, token_log_probabilities
 
@@ -56,22 +60,27 @@ def teacher_rows(data: Reformulations, fresh: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["collection"] in OPEN and plain(row["query"]) not in test]
 
 
+def open_judges(device: str, adapter: str, encoder: str, judge: str | None, model: str) -> list[Judge]:
+    """The equivalence models that the teacher reads: on MiniLM, and where it is given one on SmolLM2."""
+    network = load_pair_network(encoder, find_encoder_adapter(adapter, "an equivalence adapter"), device)
+    found: list[Judge] = [lambda queries, texts: pair_logits(*network, queries, texts, _PAIRS_AT_ONCE)]
+    return found if judge is None else [*found, load_pair_judge(find_adapter(judge), model, device).logits]
+
+
 class Evidence:
-    """The features of candidates, each row: two logits, six log probabilities, and those of the words."""
+    """The features of candidates, each row: two logits of each judge, six log probabilities, and those of the words."""
 
     def __init__(
-        self, base: Base, tensors: Mapping[str, Any], settings: RewriteSettings, adapter: str, encoder: str
+        self, base: Base, tensors: Mapping[str, Any], settings: RewriteSettings, judges: Sequence[Judge]
     ) -> None:
-        folder = find_encoder_adapter(adapter, "an equivalence adapter")
-        self._judge = load_pair_network(encoder, folder, base.device)
-        self._base, self._writer = base, base.merged(tensors, settings)
+        self._base, self._writer, self._judges = base, base.merged(tensors, settings), judges
 
     def __call__(self, candidates: Sequence[Candidate]) -> Any:
         queries, texts = [one.query for one in candidates], [one.text for one in candidates]
         there = self._log_probabilities([(one.query, one.kind, one.text) for one in candidates])
         back = self._log_probabilities([(one.text, ORIGINAL, one.query) for one in candidates])
-        logits = pair_logits(*self._judge, queries, texts, _PAIRS_AT_ONCE)
-        return np.hstack([logits, there, back, pair_features(queries, texts)])
+        logits = [judge(queries, texts) for judge in self._judges]
+        return np.hstack([*logits, there, back, pair_features(queries, texts)])
 
     def _log_probabilities(self, examples: Sequence[tuple[str, str, str]]) -> Any:
         """Sum, mean and least of the tokens of each target."""

@@ -2,10 +2,11 @@
 
 ``light``   logistic regressions on the words, names and numbers that a pair shares or does not share
             (``askew.filters.light_equivalence``): no model to install, and less exact.
-``neural``  logistic regressions on the logits of ``light`` and those of a cross-encoder on MiniLM (adapter
-            ``minilm-equivalence``, whose card says how well it does).
+``minilm``  on the logits of ``light`` and those of a cross-encoder on MiniLM (adapter ``minilm-equivalence``).
+``neural``  on those of ``minilm`` and of SmolLM2, which reads both texts too (adapter ``smollm2-equivalence``).
 
-Both give two probabilities for each pair, calibrated on labeled reformulations.
+The cards of the adapters say how well they do. Each gives two probabilities for a pair, calibrated on labeled
+reformulations.
 """
 
 from __future__ import annotations
@@ -22,48 +23,47 @@ import numpy as np
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.core.shipped import DATA
-from askew.models.find import MINILM, has_minilm, identify, need
+from askew.models.find import MINILM, has_minilm, has_smollm, identify, need
 
-ADAPTER = "minilm-equivalence"
-MODELS = ("auto", "neural", "light")
+ADAPTER = "smollm2-equivalence"
+MINILM_ADAPTER = "minilm-equivalence"
+MODELS = ("auto", "neural", "minilm", "light")
 OTHER_MEANING = "other meaning"
 NOT_NATURAL = "not natural"
 WEIGHTS = "equivalence.json"
 LIGHT = DATA / "equivalence-light.json"
 OUTPUTS = ("same", "natural")
-_LIBRARIES = ("torch", "transformers")
 
 
 def chosen_model(model: str) -> str:
-    """``neural`` or ``light``; ``auto`` is neural where its libraries and the weights of MiniLM are installed."""
+    """The model by its name; ``auto`` is the best one whose libraries and weights are installed."""
     if model not in MODELS:
         raise ConfigError(f"equivalence: expected the model {', '.join(MODELS)}, found {model!r}")
     if model != "auto":
         return model
-    return "neural" if has_minilm() else "light"
+    return "light" if not has_minilm() else "neural" if has_smollm() else "minilm"
 
 
 class EquivalenceFilter:
     """Drops reformulations that ask for something else or that nobody would type.
 
     ``same``, ``natural``  the least probability that is kept; none: those chosen on the development labels.
-    ``model``              auto, neural (extra neural) or light.
-    ``adapter``            the name of a shipped adapter of MiniLM, or a folder.
+    ``model``              auto, neural (extras neural and lm), minilm (extra neural) or light.
+    ``adapter``            another adapter for the model, of SmolLM2 or MiniLM: a folder.
+    ``device``             cuda or cpu; without one the GPU where there is one.
     """
 
     name = "equivalence"
 
     def __init__(
-        self, same: float | None = None, natural: float | None = None, model: str = "auto", adapter: str = ADAPTER,
-        batch_size: int = 64, device: str | None = None,
+        self, same: float | None = None, natural: float | None = None, model: str = "auto", adapter: str | None = None,
+        device: str | None = None,
     ) -> None:  # fmt: skip
         for limit in (same, natural):
             if limit is not None and not 0 <= limit <= 1:
                 raise ConfigError(f"equivalence: expected a probability from 0 to 1, found {limit}")
-        if batch_size < 1:
-            raise ConfigError(f"equivalence: expected batch_size >= 1, found {batch_size}")
         self.model = chosen_model(model)
-        self._judge = _judge(self.model, adapter, batch_size, device)
+        self._judge = load_judge(self.model, adapter, device)
         self.thresholds = {
             output: self._judge.thresholds[output] if limit is None else float(limit)
             for output, limit in zip(OUTPUTS, (same, natural), strict=True)
@@ -122,18 +122,18 @@ class _Judge:
         return {output: found[:, at] for at, output in enumerate(OUTPUTS)}
 
 
-class _NeuralJudge(_Judge):
+class _MinilmJudge(_Judge):
     """The logits of the cross-encoder, which is loaded when it is first used, and those of the light model."""
 
-    def __init__(self, adapter: str, batch_size: int, device: str | None) -> None:
-        for library in _LIBRARIES:
+    def __init__(self, adapter: str, device: str | None) -> None:
+        for library in ("torch", "transformers"):
             need(library, f"the equivalence model {adapter!r}")
         from askew.models.adapted import find_encoder_adapter
 
-        self._folder, self._batch, self._device = find_encoder_adapter(adapter, ADAPTER), batch_size, device
-        super().__init__(self._folder / WEIGHTS, f"{identify(MINILM)}+{identify(str(self._folder))}+{_light().id}")
+        self._folder, self._device = find_encoder_adapter(adapter, MINILM_ADAPTER), device
         self._loaded: Any = None
-        self._light = _light()
+        self._light = load_judge("light")
+        super().__init__(self._folder / WEIGHTS, f"{identify(MINILM)}+{identify(str(self._folder))}+{self._light.id}")
 
     def features(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
         from askew.models.pair_network import load_pair_network, pair_logits
@@ -141,19 +141,38 @@ class _NeuralJudge(_Judge):
         if self._loaded is None:
             self._loaded = load_pair_network(MINILM, self._folder, self._device)
         network, tokenizer = self._loaded
-        logits = pair_logits(network, tokenizer, originals, candidates, self._batch)
+        logits = pair_logits(network, tokenizer, originals, candidates)
         return np.hstack([logits, self._light.logits(originals, candidates)])
 
 
-@cache
-def _judge(model: str, adapter: str, batch_size: int, device: str | None) -> _Judge:
-    """The same model is loaded once."""
-    return _NeuralJudge(adapter, batch_size, device) if model == "neural" else _light()
+class _NeuralJudge(_Judge):
+    """The logits of SmolLM2, which is loaded when it is first used, and what the smaller models read."""
+
+    def __init__(self, adapter: str, device: str | None) -> None:
+        need("gguf", f"the equivalence model {adapter!r}", "lm")
+        from askew.models.generate import SMOLLM, find_adapter
+
+        self._folder, self._device = find_adapter(adapter), device
+        self._loaded: Any = None
+        self._smaller = load_judge("minilm", None, device)
+        super().__init__(self._folder / WEIGHTS, f"{SMOLLM}+{identify(str(self._folder))}+{self._smaller.id}")
+
+    def features(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
+        from askew.models.pair_judge import load_pair_judge
+
+        if self._loaded is None:
+            self._loaded = load_pair_judge(self._folder, device=self._device)
+        return np.hstack([self._loaded.logits(originals, candidates), self._smaller.features(originals, candidates)])
 
 
 @cache
-def _light() -> _Judge:
-    return _Judge(LIGHT, f"light@{digest(LIGHT)}")
+def load_judge(model: str, adapter: str | None = None, device: str | None = None) -> _Judge:
+    """One of the models; the same is loaded once."""
+    if model == "light":
+        return _Judge(LIGHT, f"light@{digest(LIGHT)}")
+    if model == "minilm":
+        return _MinilmJudge(adapter or MINILM_ADAPTER, device)
+    return _NeuralJudge(adapter or ADAPTER, device)
 
 
 def digest(file: Path) -> str:

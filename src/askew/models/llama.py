@@ -101,7 +101,12 @@ class Llama:
         return Memory(*(torch.empty(shape, dtype=dtype, device=self.device) for _ in range(2)))
 
     def read(self, tokens: Any, positions: Any, mask: Any, memory: Memory, keep: Any | None = None) -> Any:
-        """The logits after each token, (texts, tokens, vocabulary); after the tokens at ``keep`` only where given.
+        """The logits after each token, (texts, tokens, vocabulary); after the tokens at ``keep`` only where given."""
+        states = self.states(tokens, positions, mask, memory)
+        return self._head(states if keep is None else states[:, keep]).float()
+
+    def states(self, tokens: Any, positions: Any, mask: Any, memory: Memory) -> Any:
+        """The hidden states after each token, (texts, tokens, width).
 
         ``tokens`` is (texts, tokens). ``positions`` (tokens) and ``mask`` (tokens, columns so far) hold for every text;
         or each text has its own: (texts, tokens) and (texts, 1, tokens, columns).
@@ -131,8 +136,7 @@ class Llama:
             state = state + out(seen.transpose(1, 2).reshape(texts, count, -1))
             gate, passed = gates(rms_norm(state, width, after, self._eps)).chunk(2, dim=-1)
             state = state + down(silu(gate) * passed)
-        state = state if keep is None else state[:, keep]
-        return self._head(rms_norm(state, width, self._norm, self._eps)).float()
+        return rms_norm(state, width, self._norm, self._eps)
 
 
 def _linear(weight: Any, dtype: Any) -> Callable[[Any], Any]:

@@ -49,7 +49,7 @@ def load_pair_network(model: str, folder: Path, device: str | None = None) -> tu
 
 
 def pair_logits(
-    network: PairNetwork, tokenizer: Any, originals: Sequence[str], candidates: Sequence[str], batch_size: int
+    network: PairNetwork, tokenizer: Any, originals: Sequence[str], candidates: Sequence[str], batch_size: int = 64
 ) -> npt.NDArray[np.float64]:
     """Logits of each pair. Pairs of about the same length are read together, so that little is padded."""
     found = np.zeros((len(originals), len(OUTPUTS)))

@@ -242,7 +242,10 @@ def read_about(folder: str) -> dict[str, Any]:
 
 @cache
 def load_rewriter(folder: str, device: str | None = None) -> Rewriter:
-    """A trained rewriter; the same one is loaded once."""
+    """A trained rewriter; the same one is loaded once.
+
+    Without a device a language model is on the GPU where there is one, a network of words on the CPU.
+    """
     about = read_about(folder)
     if about["kind"] == "seq2seq":
         return TextRewriter("seq2seq", load_generator(folder, "seq2seq", device=device), about["prefix"])

@@ -23,7 +23,7 @@ class BackTranslateReformulator:
     """The query after a journey through another language, one candidate for each language.
 
     ``languages`` are the codes of the languages between, separated by blanks; empty where ``model`` and ``back`` are
-    one-way models. ``source`` is the code of the query's language.
+    one-way models. ``source`` is the code of the query's language. Without ``device``: on the GPU where there is one.
     """
 
     method = "backtranslate"

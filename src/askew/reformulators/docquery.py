@@ -32,7 +32,7 @@ class DocQueryReformulator:
     ``preset`` sets how texts are drawn (doctttttquery or refairmulate); ``prefix`` is put before each passage, as some
     checkpoints want it; ``passages`` says how many of the first passages are read. With ``context`` who asked and when
     stands before the passage, as RePair trains and asks its models ("USER: passage"). ``adapter`` is the folder of an
-    adapter that ``askew train generator`` made of a causal model.
+    adapter that ``askew train generator`` made of a causal model. Without ``device``: on the GPU where there is one.
     """
 
     method = "docquery"

@@ -40,6 +40,7 @@ class RewriteReformulator:
     ``samples``  texts drawn for each kind. ``count``: most candidates of a query.
     ``model``    SmolLM2-135M-Instruct, another causal or seq2seq model, or a folder of ``askew train rewriter``.
     ``adapter``  the name of one that askew ships, or a folder; "none" for none. Read with SmolLM2 only.
+    ``device``   cuda or cpu; without one a language model is on the GPU where there is one.
     """
 
     method = "rewrite"

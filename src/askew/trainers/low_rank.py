@@ -71,6 +71,7 @@ class Pace:
     warmup: float = 0.1
     weight_decay: float = 0.01
     largest_gradient: float = 1.0
+    second_beta: float = 0.999
 
 
 def linear_pace(step: int, steps: int, warmup: float) -> float:
@@ -89,7 +90,8 @@ def fit_epochs(
 ) -> list[float]:  # fmt: skip
     """Train on the rows of each epoch in their order; the mean loss of each epoch, which is reported in a line too."""
     weights = learning(network)
-    optimizer = torch.optim.AdamW(weights, lr=pace.learning_rate, weight_decay=pace.weight_decay)
+    betas = (0.9, pace.second_beta)
+    optimizer = torch.optim.AdamW(weights, lr=pace.learning_rate, weight_decay=pace.weight_decay, betas=betas)
     steps = sum(math.ceil(len(rows) / batch_size) for rows in epochs)
     share = partial(linear_pace, steps=steps, warmup=pace.warmup)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
@@ -123,6 +125,16 @@ def encoder_tensors(network: Any) -> dict[str, Any]:
     for name, layer in low_rank_layers(network):
         found |= {f"{name}.a": layer.a.detach(), f"{name}.b": layer.b.detach() * layer.scale}
     return _stored(found.items())
+
+
+def put_encoder_tensors(network: Any, tensors: Mapping[str, Any]) -> None:
+    """Set the layers that learn, and the head, to what ``encoder_tensors`` gave."""
+    with torch.no_grad():
+        for name, layer in low_rank_layers(network):
+            layer.a.copy_(tensors[f"{name}.a"])
+            layer.b.copy_(tensors[f"{name}.b"].to(layer.b.device, torch.float32) / layer.scale)
+    head = {name.removeprefix("head."): one.float() for name, one in tensors.items() if name.startswith("head.")}
+    network.head.load_state_dict(head)
 
 
 def save_encoder_adapter(folder: Path, network: Any) -> None:

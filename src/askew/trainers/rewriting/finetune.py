@@ -17,7 +17,7 @@ from typing import Any
 from askew.core.errors import ConfigError, DataError, one_of
 from askew.models.encode import LOADING
 from askew.models.find import cannot_load, identify, locate, need
-from askew.models.generate import SMOLLM, Generator, Sampling, load_generator
+from askew.models.generate import SMOLLM, Generator, Sampling, open_generator
 from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
 KINDS = ("auto", "seq2seq", "causal")
@@ -83,8 +83,7 @@ class TextModel:
     def load(cls, settings: TextSettings, device: str | None = None) -> TextModel:
         """A model of its own, whoever else has loaded the same; a causal one with a new adapter."""
         where, kind = choose_device(device), kind_of(settings)
-        # Past the cache: what is trained here must not change under those who only read.
-        found = load_generator.__wrapped__(settings.model, kind)
+        found = open_generator(settings.model, kind, device=where)
         model = found.model
         # Reading a GGUF file has turned its weights into plain floats, but the marks of the packed form stay on.
         model.is_quantized = False
