@@ -7,9 +7,9 @@
 Each is the recipe ``refairmulate`` on a sample of queries, with two other rankers beside BM25, published by
 ``askew publish``. The candidates of ``rewrite`` in ``datasets/candidates`` were written on a GPU (NVIDIA H200, with the
 defaults of the method but count = 40); with ``--generate`` the method writes them here, where single texts may differ.
-Of BoolQ and SQuAD 2,000 queries each were drawn that no model of askew was trained on. MS MARCO's queries are published
-by id only. ``--tables`` prints what ``askew run`` prints of the same builds: the subsets of Refairmulate (its Table 1),
-and the boxes of RePair chosen from the same candidates.
+Of BoolQ and SQuAD 2,000 queries each were drawn that have no labels or reformulations among the training data of
+askew's models. MS MARCO's queries are published by id only. ``--tables`` prints what ``askew run`` prints of the same
+builds: the subsets of Refairmulate (its Table 1), and the boxes of RePair chosen from the same candidates.
 """
 
 from __future__ import annotations
