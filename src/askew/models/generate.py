@@ -216,7 +216,9 @@ def find_adapter(name: str) -> Path:
     """The folder of an adapter: one that askew ships, by its name, or a folder."""
     folder = ADAPTERS / name if (ADAPTERS / name).is_dir() else Path(name)
     if not (folder / "adapter_config.json").exists():
-        known = ", ".join(sorted(path.parent.name for path in ADAPTERS.glob("*/adapter_config.json")))
+        shipped = sorted(path.parent for path in ADAPTERS.glob("*/adapter_config.json"))
+        # One with a head judges texts and writes none.
+        known = ", ".join(one.name for one in shipped if not (one / "head.safetensors").exists())
         raise ConfigError(f"adapter {name!r}: expected a folder with adapter_config.json, or one of {known}")
     return folder
 
