@@ -83,7 +83,7 @@ class RayExecutor(WorkerPool[Remote]):
         whole = "local" if self._address is None else self._address.reveal()
         try:
             _knock(None if self._address is None else whole)
-            with _own_sigterm():
+            with _own_sigterm(), _own_session():
                 ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
         except (RuntimeError, ValueError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -158,6 +158,28 @@ def _own_sigterm() -> Iterator[None]:
     yield
     if threading.current_thread() is threading.main_thread() and before is not None:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _own_session() -> Iterator[None]:
+    """Ray's processes begin in a session of their own.
+
+    A signal to the group of this process would end them first, and Ray's native code then ends this process without a
+    word. They end with this process all the same, as Ray sees to it.
+    """
+    from ray._private import services
+
+    plain = services.ConsolePopen
+
+    class Apart(plain):  # type: ignore[misc, valid-type, unused-ignore]
+        def __init__(self, *words: object, **options: object) -> None:
+            super().__init__(*words, **{**options, "start_new_session": True})
+
+    services.ConsolePopen = Apart
+    try:
+        yield
+    finally:
+        services.ConsolePopen = plain
 
 
 def _knock(address: str | None) -> None:
