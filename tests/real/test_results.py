@@ -12,11 +12,10 @@ import pytest
 
 from askew.app.search.retrieve import index_documents
 from askew.classifiers.lexical import LexicalClassifier
+from askew.core.errors import DataError
 from askew.core.lexicon import load_lexicon
-from askew.core.split import part_of
 from askew.corpora.collection import open_collection
-from askew.publish.splits import SALT, normal
-from askew.rankers.bm25.named import bm25, bm25_msmarco
+from askew.rankers.bm25.named import bm25_msmarco
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -131,31 +130,53 @@ def test_words_and_names_alone_classify_as_recorded(data, recorded):
     assert [(one.low, one.high) for one in estimates] == [pytest.approx(ends, abs=5e-3) for _, *ends in told]
 
 
-def test_the_original_queries_of_the_selector_retrieve_as_recorded(data, recorded, tmp_path):
-    from askew.app.build.built_pairs import SHARES
-
-    docs, queries, judged = collection(data / "boolq")
-    texts = queries["text"].to_list()
-    kept = neutral(texts) & np.array([part_of(normal(text), SHARES, SALT) == "test" for text in texts])
-    found = reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path)
+@pytest.mark.parametrize("name", ["squad", "boolq"])
+def test_the_headline_of_the_selector_is_computed_again_from_the_kept_values_of_every_query(recorded, name):
+    program = load(ROOT / "benchmarks" / "selector.py")
     text = recorded("selector.py evaluate")
-    line = text[text.index("keep the original") :].splitlines()[1]
-    assert f"{found.mean():.4f} -> {found.mean():.4f}" in line
-    assert f"n = {len(found):,}" in line
+    block = text[text.index(f"== trained on {program.TRAINED_ON[name]}") :]
+    with np.load(program.KEPT / f"{name}.npz") as kept:
+        for method in ("selector, mean of seeds", f"{program.RULE} >= 50%"):
+            seeds = [method] if "seeds" not in method else [f"selector, seed {seed}" for seed in program.SEEDS]
+            lines = block[block.index(f"\n{method}: ") :].splitlines()[2:6]
+            for measure, line in zip(program.MEASURES, lines, strict=True):
+                # Straight from the definition: the mean over queries of the distance from zero.
+                old = np.abs(kept[f"{program.ORIGINAL} | {measure}"])
+                new = np.mean([np.abs(kept[f"{seed} | {measure}"]) for seed in seeds], axis=0)
+                assert not np.isnan(old).any() and not np.isnan(new).any()
+                assert f"{new.mean():.4f}  {100 * (new.mean() / old.mean() - 1):+.1f}% [" in line
+                assert f"n = {len(new):,}" in line
 
 
-def test_bm25_beside_the_trained_rankers_retrieves_as_recorded(data, recorded, tmp_path):
-    program = load(ROOT / "benchmarks" / "negatives.py")
-    docs, queries, judged = program.collection(data)
-    held_out = judged.filter((pl.col("relevance") > 0) & pl.col("doc_id").map_elements(
-        lambda doc: part_of(doc, program.SHARES) == "test", pl.Boolean))  # fmt: skip
-    queries = queries.filter(pl.col("query_id").is_in(held_out["query_id"].implode()))
-    queries = queries.filter(neutral(queries["text"].to_list()))
-    found = reciprocal_ranks(docs, queries, judged, bm25, tmp_path)
-    text = recorded("negatives.py evaluate")
-    lines = text[text.index("neutral queries: n = ") :].splitlines()
-    assert lines[0].startswith(f"neutral queries: n = {len(found):,};")
-    assert lines[2].split()[:2] == ["RR@10", f"{found.mean():.4f}"]
+@pytest.mark.parametrize("name", ["squad", "boolq"])
+def test_the_original_queries_of_the_selector_retrieve_as_recorded(data, recorded, tmp_path, name):
+    program = load(ROOT / "benchmarks" / "selector.py")
+    docs, queries, judged = collection(data / "boolq")
+    with np.load(program.KEPT / f"{name}.npz") as kept:
+        ids = kept["query_ids"].tolist()
+    found = reciprocal_ranks(docs, queries.filter(pl.col("query_id").is_in(ids)), judged, bm25_msmarco, tmp_path)
+    text = recorded("selector.py evaluate")
+    block = text[text.index(f"== trained on {program.TRAINED_ON[name]}") :]
+    line = block[block.index(f"\n{program.ORIGINAL}: ") :].splitlines()[2]
+    assert line.split()[:2] == ["RR@10", f"{found.mean():.4f};"] and f"n = {len(found):,}" in line
+
+
+@pytest.mark.parametrize(("name", "title"), [("boolq", "BoolQ"), ("fairytaleqa", "FairytaleQA")])
+def test_bm25_beside_the_trained_rankers_retrieves_as_recorded(data, recorded, monkeypatch, name, title):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    program = load(ROOT / "benchmarks" / "negatives_data.py")
+    seen = program.Seen.of(program.documents(data, "squad_part")["text"].to_list())
+    test = program.open_test_set(data, name, seen)
+    _, _, judged = collection(data / name)
+    relevant = set(judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id").iter_rows())
+    # Straight from the definition. Candidates are in the order of BM25; equal scores in the order of the collection.
+    values = []
+    for query, places in zip(test.query_ids, test.candidates, strict=True):
+        found = [(query, test.doc_ids[place]) in relevant for place in places[:10] if place != program.NO_DOCUMENT]
+        values.append(1 / (found.index(True) + 1) if True in found else 0.0)
+    lines = recorded("negatives.py evaluate").splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith(f"{title}: {len(values):,} queries"))
+    assert f"  RR@10 {np.mean(values):.4f}  " in lines[at + 1]
 
 
 def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
@@ -181,19 +202,99 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
     assert re.findall(r"(0\.\d+|1\.000) \[", line)[column] == f"{((logits > 0) == test.relevant).mean():.3f}"
 
 
-def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
-    from askew.app.train.rewriter import SHARES
+@pytest.fixture
+def grepbias(data):
+    """The program, its data, and options that read kept scores."""
+    from types import SimpleNamespace
 
+    from askew.corpora.grepbias import read_grepbias
+
+    program = load(ROOT / "benchmarks" / "grepbias.py")
+    rows = read_grepbias(data / "gender_queries" / "grepbiasir")
+    return program, rows, SimpleNamespace(scores=program.SCORES)
+
+
+def test_the_kept_scores_of_grepbias_give_every_recorded_table(grepbias, recorded, capsys):
+    program, rows, options = grepbias
+    program.tell(rows, options)
+    printed = capsys.readouterr().out.strip("\n")
+    text = recorded("grepbias.py").partition("```\n")[2].partition("\n```")[0]
+    assert text.split("\n", 1)[1] == printed
+    summary = text.partition("All methods")[2].partition("\n\n")[0].splitlines()[2:]
+    assert [line.split("  ")[0] for line in summary][:2] == [
+        program.cosine_name(one) for one in ("body", "title and body")
+    ]
+    assert len(summary) == len(list(program.SCORES.glob("*.npz")))
+
+
+def test_the_headline_of_grepbias_in_the_results_is_the_row_that_the_rule_picks(grepbias):
+    from askew.trainers.grepbias.compare import HEADLINE_RULE, headline
+    from askew.trainers.grepbias.scores import group_rows
+
+    program, rows, options = grepbias
+    groups = group_rows(rows.categories, rows.category, rows.query_id, rows.relevant, rows.gender)
+    picked = headline(program.read_kept(rows, options)[0], groups)
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("**GrepBiasIR, zero-shot**")[2]
+    page = page.partition("\n**")[0]
+    assert HEADLINE_RULE in page
+    assert [line.split("  ")[-1] for line in page.splitlines() if line.strip().startswith("picked")] == [picked.name]
+    assert re.search(rf"^{re.escape(picked.name)} +0\.\d+ \[", page, re.MULTILINE)
+
+
+def test_kept_scores_of_other_data_or_another_encoder_are_refused(grepbias, tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    program, rows, options = grepbias
+    other = replace(rows, files=({**rows.files[0], "sha256": "0"}, *rows.files[1:]))
+    with pytest.raises(DataError, match="expected scores of the data"):
+        program.read_kept(other, options)
+    with pytest.raises(DataError, match="expected kept scores"):
+        program.read_kept(rows, replace_scores(options, tmp_path))
+    monkeypatch.setattr(program, "identify", str)
+    options = replace_scores(options, tmp_path, "one")
+    program.keep(rows, options, "row", {}, cosine=[0.0])
+    with pytest.raises(DataError, match="expected scores of the model two, found one"):
+        program.keep(rows, replace_scores(options, tmp_path, "two"), "row", {}, cosine=[0.0])
+
+
+def replace_scores(options, folder, model=""):
+    return type(options)(**{**vars(options), "scores": folder, "model": model})
+
+
+def test_the_original_queries_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
+    program = load(ROOT / "benchmarks" / "rewriter.py")
+    asked = program.read_json(program.KEPT / "pairs.json.gz")["asked"][0]
     values = []
-    for name in ("boolq", "squad_part"):
-        docs, queries, judged = collection(data / name)
-        kept = [part_of(normal(text), SHARES, SALT) == "test" for text in queries["text"].to_list()]
-        if name in re.search(r"pairs (\{.*\})", recorded("rewriter.py evaluate"))[1]:
-            values.append(reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path / name))
+    for name, folder in program.COLLECTIONS.items():
+        docs, queries, judged = collection(data / folder)
+        ids = [query.partition(":")[2] for query in asked if query.startswith(f"{name}:")]
+        mine = queries.filter(pl.col("query_id").is_in(ids))
+        values.append(reciprocal_ranks(docs, mine, judged, bm25_msmarco, tmp_path / name))
     found = np.concatenate(values)
     text = recorded("rewriter.py evaluate").partition("all held-out queries: n = ")[2]
     assert text.startswith(f"{len(found):,};")
     assert f"RR@10                    {found.mean():.4f}\n" in text
+
+
+def test_the_nearness_of_the_rewriters_is_computed_again_from_what_they_wrote(recorded):
+    from askew.trainers.rewriting.scores import pair_scores
+
+    program = load(ROOT / "benchmarks" / "rewriter.py")
+    told = program.read_json(program.KEPT / "pairs.json.gz")
+    place = {query: row for row, query in enumerate(told["asked"][0])}
+    ids, originals, targets = told["test"]
+    text = recorded("rewriter.py evaluate").partition("held-out pairs: n = ")[2]
+    for file in sorted(program.KEPT.glob("*.json.gz")):
+        name = file.name.removesuffix(".json.gz")
+        if name == "pairs":
+            continue
+        seeds = [
+            pair_scores(targets, [texts[place[query]] for query in ids], originals)["rougeL"].mean()
+            for texts in program.read_json(file)["seeds"].values()
+        ]
+        lines = text[text.index(f"\n{name} ({len(seeds)} seed") :].splitlines()[2:]
+        line = next(line for line in lines if line.split()[0] == "rougeL")
+        assert line.split()[1] == f"{np.mean(seeds):.4f}"
 
 
 def test_the_kept_predictions_give_the_figures_in_the_card_of_the_shipped_classifier(data):
