@@ -17,10 +17,11 @@ import polars as pl
 from askew.app.search.facade import Ranker, Reformulator
 from askew.app.search.rerank import reorder
 from askew.core import defaults
-from askew.core.errors import ConfigError, MissingExtra, UnknownName
+from askew.core.errors import ConfigError, MissingExtra, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.corpora.collection import open_collection
 from askew.irm import measures
+from askew.plugins.registry import names
 
 try:
     import pyterrier as pt
@@ -142,7 +143,7 @@ class Fuse(pt.Transformer):  # type: ignore[misc]
 
 
 class Rerank(pt.Transformer):  # type: ignore[misc]
-    """Results to results in another order, with new scores and ranks: ``detconstsort`` gives each group its share.
+    """Results to results in another order, with new scores and ranks: by ``detconstsort``, ``greedy``, ``mmr``, ...
 
     The texts are those of the results in the column ``text``, or of ``docs``, documents or a collection. ``groups``
     are male and female by default; ``targets`` is ``even`` or shares such as ``"neutral:0.5,male:0.25,female:0.25"``.
@@ -156,10 +157,10 @@ class Rerank(pt.Transformer):  # type: ignore[misc]
         docs: object = None,
         text: str = "text",
         targets: str = "even",
+        strength: float | None = None,
     ) -> None:
-        if method != "detconstsort":
-            raise UnknownName("method", method, ["detconstsort"])
-        self.method, self.text, self.targets = method, text, targets
+        check_name("method", method, names("mitigation"))
+        self.method, self.text, self.targets, self.strength = method, text, targets, strength
         self.groups = None if groups is None else Groups.of(groups)
         self.docs = None if docs is None else open_collection(docs)
 
@@ -172,7 +173,9 @@ class Rerank(pt.Transformer):  # type: ignore[misc]
         # Ranks say the order also where scores are equal.
         run = {"query_id": results["qid"].tolist(), "doc_id": results["docno"].tolist(), "score": -results["rank"]}
         docs = dict(zip(results["docno"], results[self.text], strict=True)) if self.docs is None else self.docs
-        lines = reorder(pl.DataFrame(run), docs, self.groups, self.targets).rename(_TO_PYTERRIER)
+        lines = reorder(pl.DataFrame(run), docs, self.groups, self.targets, self.method, self.strength).rename(
+            _TO_PYTERRIER
+        )
         lines = lines.with_columns(rank=pl.col("rank") - 1 + pt.model.FIRST_RANK)
         made = lines.to_pandas().merge(results.drop(columns=["score", "rank"]), on=["qid", "docno"])
         return made[list(inp.columns)]

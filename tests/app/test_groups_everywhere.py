@@ -114,7 +114,7 @@ def test_build_report_and_publish(askew_says, place):
 
 def test_bench(askew_says, place):
     askew_says(
-        f"bench c {GROUPS} --method rerank:detconstsort --method reformulate:fairfeedback --method qld "
+        f"bench c {GROUPS} --method detconstsort --method reformulate:fairfeedback --method qld "
         "--measures RR@10,ARaB(tf)@10,NFaiRR@10 --store bench-store --out bench"
     )
     no_gender_in(place / "bench")

@@ -12,6 +12,7 @@ import typer
 from askew.app.bench.settings import BenchSettings
 from askew.cli import options as o
 from askew.cli.render import Waiting, note, number, p_value, print_tables, safe, say_json
+from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -22,16 +23,17 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", "-m",
-        help="A ranker (qld, dense), rerank:detconstsort, rerank:MODEL, reformulate:METHOD, "
-        "reformulate:METHOD:oracle, reformulate:METHOD:SELECTOR, or run:FILE; may be given again.",
+        help="A ranker (qld, dense), fusion:bm25,dense, greedy@3 (or mmr, detconstsort, fairtopk), rerank:MODEL, "
+        "reformulate:METHOD (or :one-search, :oracle, :SELECTOR), run:FILE, FILE.py:CLASS; METHOD+greedy reorders the "
+        "results of another; METHOD@A,B,C has several strengths. May be given again.",
     ),
 ]  # fmt: skip
 
 
 def bench_command(
     collection: Annotated[
-        str, typer.Argument(help="demo, irds:ID, a folder with docs, queries and qrels, a recipe or a store.")
-    ],
+        str | None, typer.Argument(help="demo, irds:ID, a folder with docs, queries and qrels, a recipe or a store.")
+    ] = None,
     methods: Methods = None,
     base: Annotated[str, typer.Option(help="The ranker that methods are compared with and build on.")] = DEFAULTS.base,
     measures: o.Measures = None,
@@ -41,16 +43,30 @@ def bench_command(
     agree: Annotated[
         float, typer.Option(help="reformulate: the share of the top 10 of the original query to keep.")
     ] = DEFAULTS.agree,
+    equivalence: Annotated[
+        str, typer.Option(help="reformulate: the model that refuses other meanings: auto, light, minilm, neural; off.")
+    ] = DEFAULTS.equivalence,
+    sweep: Annotated[bool, typer.Option("--sweep", help="Run methods at several strengths.")] = DEFAULTS.sweep,
     queries: Annotated[
         Path | None, typer.Option(help="Only the queries of this file, such as those no model was trained on.")
     ] = None,
     method_settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="A setting of a method: --set reformulate:extract.count=5.", metavar="METHOD.NAME=VALUE"
+            "--set", help="A setting of a method: --set reformulate:reduce.count=5.", metavar="METHOD.NAME=VALUE"
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="A folder for report.html, tables as CSV and the runs.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for report.html, tables, the scores of every query and the runs.")
+    ] = None,
+    from_scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            help="The folder of an earlier bench: its report again, without searching; may be "
+            "given again for one page on several collections.",
+        ),
+    ] = None,
     seconds: Annotated[bool, typer.Option(help="Show how long each method takes.")] = True,
     store: o.StorePath = str(DEFAULTS.store),
     as_json: o.AsJson = False,
@@ -59,12 +75,17 @@ def bench_command(
 
     A method is another ranker, a reranker, a reformulator with a choice among its candidates, or your own run. Without
     --method, those run that need nothing but askew. A recipe or a store brings its collection and groups.
-    Example: askew bench demo --method qld --method reformulate:extract --out bench
+    Example: askew bench demo --method greedy@2,3,5 --method reformulate:reduce --out bench
     """
-    from askew.app.bench.bench import bench
+    from askew.app.bench.bench import bench, show_bench
     from askew.measures.borrowed import quiet_programs
 
-    given = BenchSettings(base, k, agree, o.settings_by_owner(method_settings), out, store)
+    if (collection is None) == (not from_scores):
+        raise ConfigError("bench: expected a collection, or folders of earlier benches with --from; one of the two")
+    if from_scores:
+        _print_again(show_bench(from_scores, out), as_json, seconds, out)
+        return
+    given = BenchSettings(base, k, agree, equivalence, sweep, o.settings_by_owner(method_settings), out, store)
     with quiet_programs(), Waiting("preparing") as progress:
         report = bench(
             collection, methods, measures, groups=Groups.resolve(groups, lexicon), queries=queries, settings=given,
@@ -77,6 +98,17 @@ def bench_command(
         _print_report(report, seconds, out)
 
 
+def _print_again(reports: list[BenchReport], as_json: bool, seconds: bool, out: Path | None) -> None:
+    if as_json:
+        say_json([report.to_dict() for report in reports])
+        return
+    for report in reports:
+        note(report.notes)
+        _print_report(report, seconds, None)
+    if out is not None:
+        typer.echo(f"in {safe(str(out / 'report.html'))}")
+
+
 def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
     _print_table(report, seconds)
     for line in _legend(report):
@@ -86,18 +118,22 @@ def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
 
 
 def _print_table(report: BenchReport, seconds: bool) -> None:
-    from askew.app.bench.page import labels_of
+    from askew.app.bench.labels import labels_of
 
     columns = [
         (f"{label}\nn={report.rows[0].cells[name].n} queries", [_cell(row, name) for row in report.rows])
         for name, label in labels_of(report).items()
     ]
-    if any(row.reformulated is not None for row in report.rows):
-        columns.append(("reformulated\nqueries", [_count(row.reformulated) for row in report.rows]))
-    if any(row.empty for row in report.rows):
-        columns.append(("queries without\nresults", [_count(row.empty) for row in report.rows]))
+    costs = [row.costs for row in report.rows]
+    columns.append(("searches\nper query", [_average(one.searches) for one in costs]))
+    columns.append(("model calls\nper query", [_average(one.model_calls) for one in costs]))
+    columns.append(("top 10\nkept", [f"{100 * one.kept:.0f}%" for one in costs]))
+    if any(one.reformulated is not None for one in costs):
+        columns.append(("reformulated\nqueries", [_count(one.reformulated) for one in costs]))
+    if any(one.empty for one in costs):
+        columns.append(("queries without\nresults", [_count(one.empty) for one in costs]))
     if seconds:
-        columns.append(("seconds", [f"{row.seconds:.2f}" if row.seconds else "-" for row in report.rows]))
+        columns.append(("seconds", [f"{one.seconds:.2f}" if one.seconds else "-" for one in costs]))
     base = report.rows[0].method.text
     title = f"{report.collection}: {len(report.query_ids):,} queries, {report.k:,} documents each, against {base}"
     print_tables(title, "method", [row.label for row in report.rows], columns)
@@ -107,6 +143,10 @@ def _say_wrapped(text: str) -> None:
     """A sentence in as many lines as it needs; those after the first are indented."""
     width = shutil.get_terminal_size((100, 24)).columns
     typer.echo(textwrap.fill(safe(text), max(width, 40), subsequent_indent="  "))
+
+
+def _average(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _count(value: int | None) -> str:
@@ -127,7 +167,7 @@ def _cell(row: Row, name: str) -> str:
 
 
 def _legend(report: BenchReport) -> list[str]:
-    from askew.app.bench.page import marks_note
+    from askew.app.bench.labels import marks_note
 
     cell = (
         "In a cell: the mean; its change against the base with a 95% interval; p (null hypothesis: the mean gain is 0; "

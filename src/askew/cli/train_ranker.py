@@ -205,30 +205,32 @@ def rerank_command(
     out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
     model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
     queries: Annotated[Path | None, typer.Option(help="The texts of the queries; a cross-encoder reads them.")] = None,
-    method: Annotated[str | None, typer.Option(help="crossencoder, or detconstsort (shares of groups).")] = None,
+    method: Annotated[str | None, typer.Option(help="crossencoder, greedy, mmr, detconstsort or fairtopk.")] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="How many documents to write for each query.")] = None,
     depth: Annotated[
         int | None, typer.Option(help="How many first documents are reranked; what is below is left out.")
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="detconstsort: even, or shares of neutral and each group (neutral:0.5,GROUP:0.5)."),
+        typer.Option(help="detconstsort, fairtopk: even, or shares of neutral and each group (neutral:0.5,GROUP:0.5)."),
     ] = None,
+    strength: Annotated[float | None, typer.Option(help="greedy: the window; others: from 0 to 1.")] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     batch_size: Annotated[int | None, typer.Option(help="Pairs read at a time.")] = None,
     device: Device = None,
 ) -> None:
-    """Put the documents of a run in another order: by a cross-encoder, or by shares of groups as a baseline.
+    """Put the documents of a run in another order: by a cross-encoder, or by the groups that they name.
 
-    detconstsort assigns each document to the group that it mentions most; ties and none are neutral.
+    greedy takes, at each rank, the document of the next few that brings the running lean closest to zero. detconstsort
+    and fairtopk give each group a share of the top ranks. A document belongs to the group that it names most.
     """
     from askew.app.search.rerank import RerankSettings, rerank
     from askew.trainers.settings import from_names
 
     given = {
-        "model": model, "method": method, "k": k, "depth": depth, "targets": targets, "batch_size": batch_size,
-        "groups": Groups.resolve(groups, lexicon), "device": device,
+        "model": model, "method": method, "k": k, "depth": depth, "targets": targets, "strength": strength,
+        "batch_size": batch_size, "groups": Groups.resolve(groups, lexicon), "device": device,
     }  # fmt: skip
     how = from_names(RerankSettings, given, "askew rerank")
     with Waiting("reranking") as progress:

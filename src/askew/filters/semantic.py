@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from askew.core import defaults
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats
 from askew.filters.similarity import light_similarity
@@ -86,6 +87,7 @@ class SemanticFilter:
             return np.zeros(0)
         encoder = load_model("dense", self._model, self._revision, self._device)
         places = {text: i for i, text in enumerate(dict.fromkeys([*originals, *candidates]))}
+        count_model_calls(len(places))
         vectors = encoder.encode(
             list(places), batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True,
             normalize_embeddings=True,

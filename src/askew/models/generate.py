@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.shipped import DATA
 from askew.models.decode import Sampling, Stops, append_tokens, choose, decode, noise
@@ -50,6 +51,7 @@ class Generator:
         tokens = self._tokens(prompt, self.most_tokens)
         if not tokens:
             return []
+        count_model_calls(count)
         (found,) = self._write([tokens], [[]], count, [seed], how, Stops(self._ends))
         return [text.strip() for text in self._texts(found)]
 
@@ -78,6 +80,7 @@ class Generator:
                 "sample_kinds: expected endings, a count of 1 or more and a seed for each prefix; "
                 f"found {len(endings)} endings, count {count}, {len(prefixes)} prefixes and {len(seeds)} seeds"
             )
+        count_model_calls(len(prefixes) * len(endings) * count)
         ends = [self._tokens(one, self.most_tokens // 2) for one in endings]
         most = self.most_tokens - max(map(len, ends))
         shown = [self._tokens(one, most) for one in prefixes]
@@ -141,6 +144,7 @@ class Generator:
             if token is None or token == self.tokenizer.unk_token_id:
                 raise ConfigError(f"model {self.id}: it does not know the language {target!r}")
             options["forced_bos_token_id"] = token
+        count_model_calls(len(texts))
         made = []
         for text in texts:  # one by one: padding would change the last digits, and with them a close choice
             encoded = self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.most_tokens)

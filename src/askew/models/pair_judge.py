@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import DataError
 from askew.models.generate import SMOLLM, open_generator
 from askew.models.llama import Llama
@@ -71,6 +72,7 @@ class PairJudge:
 
     def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float64]:
         """A row for each pair, a column for each output."""
+        count_model_calls(len(originals))
         found = np.zeros((len(originals), len(OUTPUTS)))
         at_once = _PASSES_ON_GPU if self._network.device.type == "cuda" else 1
         waiting: list[_Pass] = []

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from askew.core.costs import count_model_calls
 from askew.models.adapted import load_adapted, mean_over
 
 MOST_TOKENS = 96
@@ -52,6 +53,7 @@ def pair_logits(
     network: PairNetwork, tokenizer: Any, originals: Sequence[str], candidates: Sequence[str], batch_size: int = 64
 ) -> npt.NDArray[np.float64]:
     """Logits of each pair. Pairs of about the same length are read together, so that little is padded."""
+    count_model_calls(len(originals))
     found = np.zeros((len(originals), len(OUTPUTS)))
     lengths = np.array([len(a) + len(b) for a, b in zip(originals, candidates, strict=True)])
     order = np.argsort(-lengths, kind="stable")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.models.find import identify, need
 from askew.models.generate import Generator, find_adapter, load_generator
@@ -143,6 +144,7 @@ class WordRewriter:
 
         from askew.models.rewrite_networks import pad_batch, search
 
+        count_model_calls(len(texts))
         self.network.eval()
         device = next(self.network.parameters()).device
         sessions = [self.session(text, before[i] if before else ()) for i, text in enumerate(texts)]
@@ -203,6 +205,7 @@ class TextRewriter:
         options: dict[str, Any] = {"num_beams": beams, "num_return_sequences": beams, "do_sample": False}
         if tokenizer.pad_token_id is None:
             options["pad_token_id"] = tokenizer.eos_token_id
+        count_model_calls(len(texts) * beams)
         made = []
         for text in texts:  # one by one: padding would change the last digits, and with them a close choice
             shown = shown_to(self.kind, text, self.prefix)

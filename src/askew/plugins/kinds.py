@@ -23,7 +23,7 @@ from askew.core.ranking import Floats, Hits, Ints, Rankings
 
 KINDS = (
     "measure", "tokenizer", "stage", "ranker", "index", "analyzer", "reformulator", "classifier", "filter", "selector",
-    "log_format",
+    "log_format", "mitigation",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.models import identify, load_model
@@ -62,6 +63,7 @@ class CrossEncoderRanker:
         ]
         if not pairs:
             return found
+        count_model_calls(len(pairs))
         scores = np.asarray(self._model.predict(pairs, batch_size=self._batch, show_progress_bar=False))
         if scores.ndim != 1:
             raise ConfigError(f"crossencoder: expected a model with one score for a pair, found {scores.shape[1]}")

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
@@ -107,6 +108,7 @@ def search_exactly(queries: Any, vectors: Any, k: int) -> Hits:
 
 
 def _encode(encoder: Any, side: str, texts: list[str], prompt: str, batch_size: int) -> Any:
+    count_model_calls(len(texts))
     encode = encoder.encode_query if side == "query" else encoder.encode_document
     vectors = encode(
         texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True,

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
 from askew.models import MINILM, identify, load_model
@@ -128,6 +129,7 @@ class LateInteractionRanker:
 def _encode(encoder: Any, side: str, texts: list[str], batch_size: int) -> list[Any]:
     if not texts:
         return []
+    count_model_calls(len(texts))
     encode = encoder.encode_query if side == "query" else encoder.encode_document
     made = encode(texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True)
     return [np.ascontiguousarray(vectors, np.float32) for vectors in made]

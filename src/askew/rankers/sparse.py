@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import DataError
 from askew.core.ranking import Hits
 from askew.models import identify, load_model
@@ -101,6 +102,7 @@ def _encode(
     encoder: Any, side: str, texts: list[str], batch_size: int, most_terms: int | None
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Row, term and weight of all that a text has; a batch at a time, for the dense form of many is large."""
+    count_model_calls(len(texts))
     encode = encoder.encode_query if side == "query" else encoder.encode_document
     yield np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     for start in range(0, len(texts), batch_size):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.models import MINILM, identify, load_model
 from askew.plugins.methods import Candidates, Passage, QueryBatch
@@ -73,6 +74,7 @@ class BertQe:
         """
         encoder = load_model("dense", self._model, self._revision, self._device)
         options = {"batch_size": self._batch, "show_progress_bar": False, "normalize_embeddings": True}
+        count_model_calls(1 + len(chunks))
         one = np.asarray(encoder.encode_query([query], **options), np.float64)[0]
         values = np.asarray(encoder.encode_document(chunks, **options), np.float64) @ one
         return [chunks[i] for i in np.argsort(-values, kind="stable")[: self._chunks].tolist()]

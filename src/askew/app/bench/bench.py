@@ -10,10 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.bench.methods import REFORMULATE, RERANK, MitigationMethod, read_methods
+from askew.app.bench.choosing import kept_share, top_documents
+from askew.app.bench.kept_scores import read_scores
+from askew.app.bench.methods import ONE_SEARCH, REORDER, RERANK, MitigationMethod, read_methods
 from askew.app.bench.page import write_page
-from askew.app.bench.results import BenchReport, Row, compared, pareto_optimal
-from askew.app.bench.runs import Criteria, MethodRun, MethodRunner
+from askew.app.bench.reformulated import Criteria
+from askew.app.bench.results import BenchMeasure, BenchReport, Costs, Scored, make_report
+from askew.app.bench.runs import MethodRun, MethodRunner
 from askew.app.bench.saved import check_place, write_runs
 from askew.app.bench.scoring import BenchScorer, ask_measures, effectiveness_of, leans_of
 from askew.app.bench.settings import DEFAULT_METHODS, BenchSettings
@@ -22,14 +25,14 @@ from askew.app.build.built_pairs import LEAN
 from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts
 from askew.app.scoring.universe import RunLike, named_runs
 from askew.app.train.held_out import HELD_OUT, seen_by
-from askew.core.errors import DataError
+from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups, GroupsLike
 from askew.corpora.collection import Collection
 from askew.corpora.queries import read_queries
 from askew.measures.catalogue import MeasureRequest
-from askew.rankers.fairorder import EVEN
+from askew.plugins.mitigation import MitigationPlugin
 
-__all__ = ["BenchReport", "BenchSettings", "bench"]
+__all__ = ["BenchReport", "BenchSettings", "bench", "show_bench"]
 
 # How much is done, of how much, and of what.
 Progress = Callable[[int, int, str], None]
@@ -37,7 +40,7 @@ Progress = Callable[[int, int, str], None]
 
 def bench(
     collection: object,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str | MitigationPlugin] | None = None,
     measures: MeasuresLike | None = None,
     *,
     runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike] | None = None,
@@ -50,8 +53,9 @@ def bench(
 
     ``collection`` is a ``Collection``, or whatever one can be opened from; or a recipe (a ``Recipe`` or a .toml file)
     or the store of a build, which bring their collection and groups. ``methods`` are texts such as ``"qld"``,
-    ``"rerank:detconstsort"`` or ``"reformulate:extract"``; by default those that need nothing but askew. ``runs`` are
-    compared too: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping of names to such.
+    ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; by default those that need
+    nothing but askew. ``runs`` are compared too: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a
+    mapping of names to such; ``NAME@STRENGTH#SEED`` names a seed of a method.
     ``measures`` are texts or objects, at least one of effectiveness and one of bias (lean); methods choose by the first
     of each. Measures and methods count ``groups``. ``queries`` restricts the queries: a file, or their ids; give those
     that no model was trained on.
@@ -60,8 +64,9 @@ def bench(
     source = open_input(collection, given.store, groups)
     requests = ask_measures(measure_texts(measures), source.groups)
     held = {} if runs is None else named_runs(as_runs(runs))
-    texts = DEFAULT_METHODS if methods is None else methods
-    base, others = read_methods(texts, given.base, given.method_settings, list(held))
+    texts, plugins = _named(DEFAULT_METHODS if methods is None else methods)
+    base, others = read_methods(texts, given.base, given.method_settings, list(held), given.sweep)
+    others = [*others, *(MitigationMethod(name, REORDER, name) for name in plugins)]
     check_groups(others, leans_of(requests)[0], source.groups)
     out = None if given.out is None else Path(given.out)
     if out is not None:
@@ -70,8 +75,9 @@ def bench(
     wanted = _queries(source.resources.collection, queries, notes)
     notes += _seen(others, wanted["text"].to_pylist())
     scorer = BenchScorer(_scored(requests, others), source.resources, wanted["query_id"].to_pylist(), source.groups)
-    criteria = Criteria(effectiveness_of(requests)[0].text, leans_of(requests)[0].text, given.agree)
-    runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held)
+    effect, lean = effectiveness_of(requests)[0].text, leans_of(requests)[0].text
+    criteria = Criteria(effect, lean, given.agree, given.equivalence)
+    runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held, plugins)
     searches = {method: runner.open(method) for method in others}
     scorer.prepare()
     found = {base: runner.search_base(_labeled(progress, base.text))}
@@ -79,10 +85,31 @@ def bench(
         found[method] = search(_labeled(progress, method.text))
     report = _report(runner, scorer, [one.text for one in requests], criteria, found, notes, given, source.groups)
     if out is not None:
-        write_page(report, out)
+        write_page([report], out)
         hits = {method: one.hits for method, one in found.items()}
         write_runs(out, hits, runner.query_ids, source.resources.doc_ids)
     return report
+
+
+def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> list[BenchReport]:
+    """The reports of earlier benches, computed again from the scores that they kept; with ``out`` as one page.
+
+    ``scores`` are folders that ``bench`` wrote, or their files ``tables/scores.parquet``.
+    """
+    reports = [read_scores(one) for one in scores]
+    if not reports:
+        raise ConfigError("scores=: expected the folder of a bench or more, found none")
+    if out is not None:
+        check_place(Path(out), [])
+        write_page(reports, Path(out))
+    return reports
+
+
+def _named(methods: Sequence[str | MitigationPlugin]) -> tuple[list[str], dict[str, MitigationPlugin]]:
+    """The methods that are texts, and the objects by their names."""
+    texts = [one for one in methods if isinstance(one, str)]
+    plugins = {str(getattr(one, "name", type(one).__name__)): one for one in methods if not isinstance(one, str)}
+    return texts, plugins
 
 
 def _labeled(progress: Progress | None, label: str) -> Callable[[int, int], None]:
@@ -96,7 +123,8 @@ def _labeled(progress: Progress | None, label: str) -> Callable[[int, int], None
 def _scored(requests: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
     """The measures that are computed: a trained selector reads a certain lean of the results, requested or not."""
     texts = [one.text for one in requests]
-    return [*texts, *([LEAN] if LEAN not in texts and any(method.trained for method in methods) else [])]
+    trained = any(part.trained for method in methods for part in method.parts)
+    return [*texts, *([LEAN] if LEAN not in texts and trained else [])]
 
 
 def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, notes: list[str]) -> pa.Table:
@@ -126,7 +154,7 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
 def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str]:
     """Models that are evaluated on queries they were trained on."""
     notes = []
-    for method in methods:
+    for method in [part for one in methods for part in one.parts]:
         folder = Path(method.choice if method.trained else method.name)
         seen = seen_by(folder, texts) if method.trained or method.kind == RERANK else None
         if seen:
@@ -141,70 +169,76 @@ def _report(
     runner: MethodRunner, scorer: BenchScorer, texts: Sequence[str], criteria: Criteria,
     found: Mapping[MitigationMethod, MethodRun], notes: list[str], given: BenchSettings, groups: Groups | None,
 ) -> BenchReport:  # fmt: skip
-    values = {method.text: scorer.score(one.hits, only=texts) for method, one in found.items()}
-    complete = [one for one in scorer.asked if one.text in texts]
-    cells = compared(values, complete)
-    leans = [one.text for one in leans_of(complete)]
-    systems = [method.text for method in found if not method.bound]
-    optimal = pareto_optimal(cells, systems, criteria.effectiveness, leans, scorer.directions)
-    empty = {method: int((np.diff(one.hits.offsets) == 0).sum()) for method, one in found.items()}
-    rows = [
-        Row(method, cells[method.text], optimal[method.text], empty[method], one.reformulated, one.seconds)
-        for method, one in found.items()
-    ]
+    base_top, _ = top_documents(runner.base.hits)
+    scored = []
+    for method, one in found.items():
+        kept = kept_share(base_top, top_documents(one.hits)[0])
+        empty = int((np.diff(one.hits.offsets) == 0).sum())
+        costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
+        scored.append(Scored(method, scorer.score(one.hits, only=texts), costs))
+    complete = [BenchMeasure.of(one) for one in scorer.asked if one.text in texts]
     queries = len(runner.query_ids)
     more = [f"{method.text}: {note}" for method, one in found.items() for note in one.notes]
-    more += [f"{method.text}: {n:,} of {queries:,} queries have no results" for method, n in empty.items() if n]
-    return BenchReport(
-        runner.resources.collection.id, runner.query_ids, given.k, criteria.agree, complete,
-        [one.text for one in effectiveness_of(complete)], leans, rows, rules_of(list(found), criteria, given.k),
-        [*notes, *more, *_incomplete(cells, queries)], values, groups,
+    more += [
+        f"{one.method.text}: {one.costs.empty:,} of {queries:,} queries have no results"
+        for one in scored
+        if one.costs.empty
+    ]
+    rules = rules_of(list(found), criteria, given.k)
+    return make_report(
+        runner.resources.collection.id, runner.query_ids, given.k, given.agree, complete, scored, rules,
+        [*notes, *more], _named_groups(groups),
     )  # fmt: skip
 
 
-def _incomplete(cells: Mapping[str, Mapping[str, Any]], queries: int) -> list[str]:
-    """Measures that are not over all queries."""
-    base = next(iter(cells.values()))
-    return [
-        f"{name}: over the {cell.n:,} of {queries:,} queries for which every method has a value"
-        for name, cell in base.items()
-        if cell.n < queries
-    ]
+def _named_groups(groups: Groups | None) -> dict[str, Any] | None:
+    if groups is None:
+        return None
+    return {"lexicon": groups.lexicon.id, "lexicon_name": groups.lexicon.name, "names": list(groups.names)}
 
 
 def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) -> list[str]:
     """How methods choose, and what counts for a query without results; only what is used here."""
     base, *others = methods
+    parts = [part for one in others for part in one.parts]
     rules = []
-    choosing = [method for method in others if method.kind == REFORMULATE]
-    if any(not method.choice for method in choosing):
+    if any(part.by_results for part in parts):
         rules.append(
             f"reformulate:METHOD searches every reformulation with {base.text}. Of those whose results lean less than "
             f"those of the original query and keep at least {100 * criteria.agree:g}% of its top 10, it chooses the "
             f"one that leans least by {criteria.lean}; if there is none, the original query. It reads no judgement."
         )
-    if any(method.trained for method in choosing):
+    if any(part.by_results and part.strength is not None for part in parts):
+        rules.append("reformulate:METHOD@N searches the N reformulations that most surely ask for the same.")
+    if any(part.choice == ONE_SEARCH for part in parts):
+        rules.append(
+            f"reformulate:METHOD:{ONE_SEARCH} searches the reformulation that most surely asks for the same, in place "
+            "of the query."
+        )
+    if any(part.trained for part in parts):
         rules.append(
             "reformulate:METHOD:FOLDER chooses by a trained selector. It reads no judgement; evaluate it only on "
             "queries that it was not trained on."
         )
-    if any(method.bound for method in choosing):
+    if any(part.bound for part in parts):
         rules.append(
             f"reformulate:METHOD:oracle chooses, by the judgements, the reformulation that leans least by "
             f"{criteria.lean} of those that lose no {criteria.effectiveness}: an upper bound of what the method can "
             "do without a loss."
         )
-    for method in [method for method in others if method.reranks_groups]:
-        shares = "its target shares" if method.settings.get("targets", EVEN) != EVEN else "even shares"
+    if any(part.kind == REORDER for part in parts):
         rules.append(
-            f"{method.text} gives the groups of documents {shares} of the top ranks of {base.text}. It counts the "
-            "words that name a group, and does not read the query."
+            f"Methods that reorder results count the words that name a group, as {criteria.lean} does, and do not read "
+            "the query."
         )
-    rules.append(
+    if any(one.seed is not None for one in others):
+        rules.append("Runs of several seeds are one row: its values are means over the seeds, query by query.")
+    return [*rules, *_always(base, k)]
+
+
+def _always(base: MitigationMethod, k: int) -> list[str]:
+    return [
         "A query without results has an effectiveness of 0 and no lean. A mean is over the queries for which every "
-        "method has a value."
-    )
-    rules.append(
-        f"Methods rank up to {k:,} documents per query; the background of a measure is the documents of {base.text}."
-    )
-    return rules
+        "method has a value.",
+        f"Methods rank up to {k:,} documents per query; the background of a measure is the documents of {base.text}.",
+    ]

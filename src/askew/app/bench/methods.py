@@ -1,63 +1,98 @@
 """Mitigation methods: ways to reduce the lean of results. Each is written as a short text and checked before any work.
 
-bm25, qld, rm3, dense, ...      another ranker, with its own index
-rerank:detconstsort             the base's documents, reordered so that each group gets its share of the top ranks
-rerank:MODEL                    the base's documents, reordered by a cross-encoder (a folder or a hub id)
-reformulate:METHOD              reformulated queries, chosen by their results
-reformulate:METHOD:FOLDER       reformulated queries, chosen by a trained selector
-reformulate:METHOD:oracle       reformulated queries, chosen by the judgements: an upper bound, not a system
-run:FILE                        your own run
+bm25, qld, rm3, dense, ...          another ranker, with its own index
+fusion:RANKER,RANKER                several rankers, fused by reciprocal ranks
+greedy, mmr, detconstsort, ...      the base's documents, reordered by the groups that they name
+FILE.py:CLASS                       a method of your own (see askew.plugins.mitigation)
+rerank:MODEL                        the base's documents, reordered by a cross-encoder, or a head of askew train adapter
+reformulate:METHOD                  reformulated queries, chosen by their results
+reformulate:METHOD:one-search       the reformulation that most surely asks for the same; only it is searched
+reformulate:METHOD:FOLDER           reformulated queries, chosen by a trained selector
+reformulate:METHOD:oracle           reformulated queries, chosen by the judgements: an upper bound, not a system
+run:FILE                            your own run; NAME@STRENGTH#SEED.run are seeds of one method
+
+METHOD@STRENGTH sets the strength of a method, METHOD@A,B,C several. METHOD+greedy reorders the results of another.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib.util
+import inspect
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
 from askew.corpora.files import check_file
-from askew.plugins.registry import names, settings_of
+from askew.models.relevance import FILE as HEAD
+from askew.plugins.registry import build, load, names, settings_of
 
-RANKER, RERANK, REFORMULATE, RUN = "ranker", "rerank", "reformulate", "run"
-DETCONSTSORT, ORACLE = "detconstsort", "oracle"
+RANKER, FUSION, REORDER, RERANK, REFORMULATE, RUN = "ranker", "fusion", "reorder", "rerank", "reformulate", "run"
+ORACLE, ONE_SEARCH = "oracle", "one-search"
 # A folder with this file holds a trained selector.
 SELECTOR = "selector.json"
+# The strengths of a reformulator: how many of its candidates are searched.
+SEARCHED = (1, 3, 5, 10)
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_STRENGTHS = re.compile(r"(.+)@(\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)")
+_SEED = re.compile(r"(.+)#(\d+)")
+_FILE = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
 class MitigationMethod:
-    """A method as read: ``name`` is the ranker, reformulator, model or run; ``choice`` says what chooses candidates."""
+    """A method as read: ``name`` is the ranker, plugin, reformulator, model or run; ``choice`` chooses candidates.
+
+    ``first`` is the method whose results it reorders, None for the base. Runs of one method with different ``seed``
+    are one row.
+    """
 
     text: str
     kind: str
     name: str
     choice: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    strength: float | None = None
+    first: MitigationMethod | None = None
+    seed: int | None = None
 
     @property
     def bound(self) -> bool:
         """Whether it chooses by the judgements: then it is an upper bound and not a system."""
-        return self.choice == ORACLE
+        return any(one.choice == ORACLE for one in self.parts)
 
     @property
     def trained(self) -> bool:
         """Whether a trained selector chooses among candidates."""
-        return bool(self.choice) and not self.bound
+        return self.kind == REFORMULATE and self.choice not in ("", ORACLE, ONE_SEARCH)
 
     @property
-    def reranks_groups(self) -> bool:
-        """Whether it reorders documents by their groups."""
-        return self.kind == RERANK and self.name == DETCONSTSORT
+    def by_results(self) -> bool:
+        """Whether candidates are chosen by the lean of their results."""
+        return self.kind == REFORMULATE and self.choice == ""
+
+    @property
+    def parts(self) -> list[MitigationMethod]:
+        """The method, and those whose results it reorders."""
+        return [self, *(self.first.parts if self.first else [])]
+
+    @property
+    def family(self) -> str:
+        """The method without its strength: rows of one family are a curve."""
+        return self.row_text if self.strength is None else self.row_text.rpartition("@")[0]
+
+    @property
+    def row_text(self) -> str:
+        """The method without its seed."""
+        return self.text if self.seed is None else self.text.rpartition("#")[0]
 
     @property
     def counts_groups(self) -> bool:
-        """Whether it counts mentions of groups."""
-        return self.reranks_groups or (self.kind == REFORMULATE and "groups" in settings_of("reformulator", self.name))
+        """Whether it is a reformulator that counts mentions of groups."""
+        return self.kind == REFORMULATE and "groups" in settings_of("reformulator", self.name)
 
 
 def read_methods(
@@ -65,34 +100,121 @@ def read_methods(
     base: str,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     runs: Sequence[str] = (),
+    sweep: bool = False,
 ) -> tuple[MitigationMethod, list[MitigationMethod]]:
     """The base ranker, and the methods in the order given; the base is not repeated among them.
 
-    ``settings`` are those of a method, by its text; ``runs`` names runs that the caller holds.
+    ``settings`` are those of a method, by its text, for all of its strengths; ``runs`` names runs that the caller
+    holds. With ``sweep`` a method without a strength is taken at several.
     """
     given = dict(settings or {})
-    held = [MitigationMethod(f"{RUN}:{name}", RUN, name) for name in runs]
-    known = [base, *texts, *(one.text for one in held)]
-    twice = [text for text in known[1:] if known[1:].count(text) > 1]
-    if twice:
-        raise ConfigError(f"methods= {twice[0]}: it is given twice; give each method once")
-    check_names("method", given, known, "method_settings=")
+    check_names("method", given, [base, *texts, *(f"{RUN}:{name}" for name in runs)], "method_settings=")
     check_name("base ranker", base, rankers())
-    found = [read_method(text, given.get(text)) for text in texts if text != base]
+    held = [_held(name, given.get(f"{RUN}:{name}")) for name in runs]
+    found = [one for text in texts if text != base for one in _expanded(text, given.get(text), sweep)]
+    listed = [one.text for one in (*found, *held)]
+    if twice := [text for text in listed if listed.count(text) > 1]:
+        raise ConfigError(f"methods= {twice[0]}: it is given twice; give each method once")
     return MitigationMethod(base, RANKER, base, settings=given.get(base, {})), [*found, *held]
 
 
+def _expanded(text: str, settings: Mapping[str, Any] | None, sweep: bool) -> Iterator[MitigationMethod]:
+    """The method at each of its strengths."""
+    several = _STRENGTHS.fullmatch(text)
+    if several and "," in several[2]:
+        yield from (read_method(f"{several[1]}@{one}", settings) for one in several[2].split(","))
+        return
+    method = read_method(text, settings)
+    strengths = strengths_of(method) if sweep and method.strength is None else ()
+    yield from (read_method(f"{text}@{one:g}", settings) for one in strengths) if strengths else [method]
+
+
+def strengths_of(method: MitigationMethod) -> Sequence[float]:
+    """The strengths of a sweep; none where a method has no such knob."""
+    if method.kind == REORDER:
+        return tuple(getattr(plugin_of(method.name), "strengths", ()))
+    return SEARCHED if method.by_results else ()
+
+
 def read_method(text: str, settings: Mapping[str, Any] | None = None) -> MitigationMethod:
-    """One method from its text. Names, files and folders are checked; nothing is loaded."""
-    kind, colon, rest = text.partition(":")
+    """One method from its text. Names, files, folders and settings are checked; no model is loaded."""
     given = dict(settings or {})
-    if not colon and text in rankers():
+    if reorders := _reorders(text, given):
+        return reorders
+    if text in rankers():
         return MitigationMethod(text, RANKER, text, settings=given)
+    kind, colon, rest = text.partition(":")
     if colon and rest and kind in _READ:
-        name, choice = _READ[kind](rest)
-        return MitigationMethod(text, kind, name, choice, given)
-    known = [*rankers(), f"{RERANK}:{DETCONSTSORT}", f"{RERANK}:MODEL", f"{REFORMULATE}:METHOD", f"{RUN}:FILE"]
+        name, choice, strength = _READ[kind](rest)
+        # The ending of a file with a strength or a seed is no part of either.
+        named = kind == RUN and (strength is not None or _SEED.fullmatch(Path(rest).stem))
+        shown = f"{RUN}:{Path(rest).with_suffix('')}" if named else text
+        return _seeded(MitigationMethod(shown, kind, name, choice, given, strength))
+    known = [*rankers(), *names("mitigation"), f"{FUSION}:RANKER,RANKER", f"{RERANK}:MODEL",
+             f"{REFORMULATE}:METHOD", f"{RUN}:FILE", "FILE.py:CLASS"]  # fmt: skip
     raise UnknownName("method", text, known)
+
+
+def _held(name: str, settings: Mapping[str, Any] | None) -> MitigationMethod:
+    read = _STRENGTHS.fullmatch(_SEED.sub(r"\1", name))
+    strength = float(read[2]) if read and "," not in read[2] else None
+    return _seeded(MitigationMethod(f"{RUN}:{name}", RUN, name, "", dict(settings or {}), strength))
+
+
+def _seeded(method: MitigationMethod) -> MitigationMethod:
+    seed = _SEED.fullmatch(method.text) if method.kind == RUN else None
+    return replace(method, seed=int(seed[2])) if seed else method
+
+
+def _reorders(text: str, settings: dict[str, Any]) -> MitigationMethod | None:
+    """A method that reorders results, at the end of a text: ``[METHOD+]NAME[@STRENGTH]``."""
+    strong = _STRENGTHS.fullmatch(text)
+    whole, strength = (strong[1], float(strong[2])) if strong and "," not in strong[2] else (text, None)
+    before, plus, name = whole.rpartition("+")
+    file = _FILE.fullmatch(whole)
+    if file and not plus:
+        before, name = "", whole
+    if name not in names("mitigation") and not _FILE.fullmatch(name):
+        return None
+    if (plus and not before) or (not plus and before):
+        return None
+    given = settings if strength is None else {**settings, "strength": int(strength) if strength % 1 == 0 else strength}
+    first = read_method(before) if before else None
+    method = MitigationMethod(text, REORDER, name, "", given, strength, first)
+    make_plugin(method)  # settings that it does not have are refused here
+    return method
+
+
+def plugin_of(name: str) -> Any:
+    """The class of a method that reorders results: a plugin by its name, or FILE.py:CLASS."""
+    file = _FILE.fullmatch(name)
+    if file is None:
+        return load("mitigation", name)
+    path = check_file(Path(file[1]), "method")
+    spec = importlib.util.spec_from_file_location(f"askew_method_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigError(f"methods= {name}: {path} cannot be loaded ({type(error).__name__}: {error})") from error
+    found = getattr(module, file[2], None)
+    if not callable(found):
+        raise ConfigError(f"methods= {name}: expected the class {file[2]} in {path}, found none")
+    return found
+
+
+def make_plugin(method: MitigationMethod) -> Any:
+    """A method that reorders results, with its settings."""
+    settings = dict(method.settings)
+    if method.strength is not None and "strength" not in inspect.signature(plugin_of(method.name)).parameters:
+        raise ConfigError(f"methods= {method.text}: {method.name} has no strength; leave out @{method.strength:g}")
+    if not _FILE.fullmatch(method.name):
+        return build("mitigation", method.name, settings, f"method {method.text}")
+    try:
+        return plugin_of(method.name)(**settings)
+    except TypeError as error:
+        raise ConfigError(f"method {method.text}: {error}") from None
 
 
 def rankers() -> list[str]:
@@ -104,35 +226,55 @@ def _needed(ranker: str) -> list[str]:
     return [key for key, default in settings_of("ranker", ranker).items() if default == "needed"]
 
 
-def _rerank(model: str) -> tuple[str, str]:
+_Read = tuple[str, str, float | None]
+
+
+def _fusion(rest: str) -> _Read:
+    given = rest.split(",")
+    for one in given:
+        check_name("ranker", one, rankers())
+    if len(set(given)) < 2:
+        raise ConfigError(f"methods= {FUSION}:{rest}: expected two different rankers or more, as {FUSION}:bm25,qld")
+    return rest, "", None
+
+
+def _rerank(model: str) -> _Read:
     place = Path(model)
-    if model == DETCONSTSORT or place.is_dir():
-        return model, ""
-    if _HUB_ID.fullmatch(model) and not place.parent.is_dir():
-        return model, ""
-    if difflib.get_close_matches(model.lower(), [DETCONSTSORT], cutoff=0.6):
-        raise UnknownName("reranker", model, [DETCONSTSORT, "MODEL"])
+    if place.is_dir() or (_HUB_ID.fullmatch(model) and not place.parent.is_dir()):
+        return model, "", None
+    if model in names("mitigation"):
+        raise ConfigError(f"methods= {RERANK}:{model}: write {model}")
     raise DataError(
-        f"methods= {RERANK}:{model}: expected {DETCONSTSORT}, the folder of a cross-encoder (from askew train ranker) "
-        "or a hub id such as org/name; found no such folder"
+        f"methods= {RERANK}:{model}: expected the folder of a cross-encoder (from askew train ranker), one with a "
+        f"{HEAD} (from askew train adapter), or a hub id such as org/name; found no such folder"
     )
 
 
-def _reformulate(rest: str) -> tuple[str, str]:
-    method, _, choice = rest.partition(":")
+def _reformulate(rest: str) -> _Read:
+    strong = _STRENGTHS.fullmatch(rest)
+    strength = float(strong[2]) if strong and "," not in strong[2] else None
+    whole = rest if strength is None or strong is None else strong[1]
+    method, _, choice = whole.partition(":")
     check_name("reformulator", method, names("reformulator"))
-    if choice in ("", ORACLE) or (Path(choice) / SELECTOR).is_file():
-        return method, choice
-    if difflib.get_close_matches(choice.lower(), [ORACLE], cutoff=0.6):
-        raise UnknownName("choice", choice, [ORACLE, "FOLDER"])
+    if strength is not None and (choice not in ("", ORACLE) or strength < 1 or strength % 1):
+        raise ConfigError(
+            f"methods= {REFORMULATE}:{rest}: expected the number of candidates to search, as "
+            f"{REFORMULATE}:{method}@5; found @{strength:g}"
+        )
+    if choice in ("", ORACLE, ONE_SEARCH) or (Path(choice) / SELECTOR).is_file():
+        return method, choice, strength
+    if difflib.get_close_matches(choice.lower(), [ORACLE, ONE_SEARCH], cutoff=0.6):
+        raise UnknownName("choice", choice, [ORACLE, ONE_SEARCH, "FOLDER"])
     raise DataError(
-        f"methods= {REFORMULATE}:{rest}: expected {ORACLE} or the folder of a selector (from askew train selector) "
-        f"after {method!r}; found no {SELECTOR} in {choice!r}"
+        f"methods= {REFORMULATE}:{rest}: expected {ORACLE}, {ONE_SEARCH} or the folder of a selector (from askew train "
+        f"selector) after {method!r}; found no {SELECTOR} in {choice!r}"
     )
 
 
-def _run(file: str) -> tuple[str, str]:
-    return str(check_file(Path(file), "run")), ""
+def _run(file: str) -> _Read:
+    stem = Path(file).stem
+    strong = _STRENGTHS.fullmatch(_SEED.sub(r"\1", stem))
+    return str(check_file(Path(file), "run")), "", float(strong[2]) if strong and "," not in strong[2] else None
 
 
-_READ = {RERANK: _rerank, REFORMULATE: _reformulate, RUN: _run}
+_READ = {FUSION: _fusion, RERANK: _rerank, REFORMULATE: _reformulate, RUN: _run}

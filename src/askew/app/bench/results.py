@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,7 @@ import polars as pl
 
 from askew.app.bench.methods import MitigationMethod
 from askew.core.errors import DataError
-from askew.core.groups import Groups
-from askew.core.measure import Direction
+from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
 from askew.core.text_tables import html_table, text_table
 from askew.measures.catalogue import MeasureRequest
@@ -54,16 +53,53 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class BenchMeasure:
+    """A measure of a report. ``effectiveness``: whether it reads judgements; else it measures lean."""
+
+    text: str
+    signature: str
+    direction: Direction
+    bounds: Bounds
+    effectiveness: bool
+
+    @classmethod
+    def of(cls, asked: MeasureRequest) -> BenchMeasure:
+        """The measure of a request."""
+        return cls(asked.text, asked.signature, asked.direction, asked.bounds, "judgements" in asked.family.reads)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a method costs and changes: searches and model calls per query (None where nobody knows), seconds in all,
+    the share of the base's top 10 that is still in the top 10, queries without results and reformulated queries."""
+
+    searches: float | None
+    model_calls: float | None
+    seconds: float
+    kept: float
+    empty: int
+    reformulated: int | None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of a method, or of one of its seeds: by measure, one value per query."""
+
+    method: MitigationMethod
+    values: Values
+    costs: Costs
+
+
+@dataclass(frozen=True)
 class Row:
-    """One method. ``pareto`` names the measures of lean for which it is Pareto-optimal; ``empty`` counts the queries
-    without results, ``reformulated`` those that were reformulated."""
+    """One method. ``pareto`` names the measures of lean for which it is Pareto-optimal; ``seeds`` has the mean of each
+    measure by seed, where there are several."""
 
     method: MitigationMethod
     cells: Mapping[str, Cell]
     pareto: frozenset[str]
-    empty: int
-    reformulated: int | None
-    seconds: float
+    costs: Costs
+    seeds: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def base(self) -> bool:
@@ -74,28 +110,41 @@ class Row:
     def label(self) -> str:
         """The method as tables name it: the base and an upper bound are marked."""
         mark = f" {BOUND}" if self.method.bound else f" ({BASE})" if self.base else ""
-        return f"{self.method.text}{mark}"
+        return f"{self.method.row_text}{mark}"
 
 
 @dataclass(frozen=True, repr=False)
 class BenchReport:
-    """The result of ``bench``; the base is the first row. ``values`` are the scores of every query by method.
+    """The result of ``bench``; the base is the first row. ``scored`` has the scores of every query by method and seed.
 
-    ``groups`` are those that were given, None where the defaults of the measures hold.
+    ``groups`` names the lexicon and the groups that were given, None where the defaults of the measures hold.
     """
 
     collection: str
     query_ids: Sequence[str]
     k: int
     agree: float
-    asked: Sequence[MeasureRequest]
-    effectiveness: Sequence[str]
-    leans: Sequence[str]
+    asked: Sequence[BenchMeasure]
     rows: Sequence[Row]
     rules: Sequence[str]
     notes: Sequence[str]
-    values: Mapping[str, Values]
-    groups: Groups | None = None
+    scored: Sequence[Scored]
+    groups: Mapping[str, Any] | None = None
+
+    @property
+    def effectiveness(self) -> list[str]:
+        """The measures of effectiveness; methods are compared by the first."""
+        return [one.text for one in self.asked if one.effectiveness]
+
+    @property
+    def leans(self) -> list[str]:
+        """The measures of lean."""
+        return [one.text for one in self.asked if not one.effectiveness]
+
+    @property
+    def values(self) -> dict[str, Values]:
+        """The scores of every query by method; of several seeds their mean."""
+        return merged_seeds(self.scored, self.asked)
 
     @property
     def tests(self) -> int:
@@ -144,9 +193,8 @@ class BenchReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
         about = {"collection": self.collection, "queries": len(self.query_ids), "k": self.k, "agree": self.agree}
-        counted = None if self.groups is None else {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
         return {
-            **about, "groups": counted, "base": self.rows[0].method.text, "effectiveness": list(self.effectiveness),
+            **about, "groups": self.groups, "base": self.rows[0].method.text, "effectiveness": list(self.effectiveness),
             "leans": list(self.leans), "signatures": self._signatures(), "tests": self.tests,
             "null_hypothesis": NULLS[MEAN], "methods": [_as_json(row) for row in self.rows],
             "rules": list(self.rules), "notes": list(self.notes),
@@ -161,8 +209,11 @@ def _summary(cell: Cell, pareto: bool) -> str:
 
 def _method_facts(row: Row) -> dict[str, Any]:
     return {
-        "method": row.method.text, "kind": row.method.kind, "upper_bound": row.method.bound, "seconds": row.seconds,
-        "queries_without_results": row.empty, "reformulated_queries": row.reformulated,
+        "method": row.method.row_text, "kind": row.method.kind, "strength": row.method.strength,
+        "upper_bound": row.method.bound, "seeds": max((len(one) for one in row.seeds.values()), default=1),
+        "searches": row.costs.searches, "model_calls": row.costs.model_calls, "seconds": row.costs.seconds,
+        "kept_top_10": row.costs.kept, "queries_without_results": row.costs.empty,
+        "reformulated_queries": row.costs.reformulated,
     }  # fmt: skip
 
 
@@ -182,7 +233,73 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def compared(values: Mapping[str, Values], requests: Sequence[MeasureRequest]) -> dict[str, dict[str, Cell]]:
+def make_report(
+    collection: str, query_ids: Sequence[str], k: int, agree: float, asked: Sequence[BenchMeasure],
+    scored: Sequence[Scored], rules: Sequence[str], notes: Sequence[str], groups: Mapping[str, Any] | None,
+) -> BenchReport:  # fmt: skip
+    """Means, intervals, tests and Pareto fronts from the scores of every query; the first method is the base."""
+    values = merged_seeds(scored, asked)
+    cells = compared(values, asked)
+    methods = {one.method.row_text: one.method for one in reversed(scored)}
+    systems = [text for text in values if not methods[text].bound]
+    effect = next(one.text for one in asked if one.effectiveness)
+    leans = [one.text for one in asked if not one.effectiveness]
+    optimal = pareto_optimal(cells, systems, effect, leans, {one.text: one.direction for one in asked})
+    rows = [
+        Row(methods[text], cells[text], optimal[text], _mean_costs(mine), _seed_means(mine, asked))
+        for text in values
+        if (mine := [one for one in scored if one.method.row_text == text])
+    ]
+    more = [
+        f"{name}: over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value"
+        for name, cell in rows[0].cells.items()
+        if cell.n < len(query_ids)
+    ]
+    every = list(dict.fromkeys([*notes, *more]))
+    return BenchReport(collection, query_ids, k, agree, asked, rows, rules, every, scored, groups)
+
+
+def merged_seeds(scored: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dict[str, Values]:
+    """The scores of each method; of several seeds the mean, of distances from zero where zero is best.
+
+    Signed values of seeds would cancel: a method that leans one way with one seed and the other way with the next does
+    lean.
+    """
+    found: dict[str, Values] = {}
+    for text in dict.fromkeys(one.method.row_text for one in scored):
+        mine = [one.values for one in scored if one.method.row_text == text]
+        found[text] = mine[0] if len(mine) == 1 else {
+            one.text: np.mean([_sizes(values[one.text], one.direction) for values in mine], axis=0) for one in asked
+        }  # fmt: skip
+    return found
+
+
+def _seed_means(mine: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dict[str, list[float]]:
+    if len(mine) == 1:
+        return {}
+    return {
+        one.text: [float(np.nanmean(_sizes(each.values[one.text], one.direction))) for each in mine] for one in asked
+    }
+
+
+def _mean_costs(mine: Sequence[Scored]) -> Costs:
+    """The costs of one method: of several seeds their mean."""
+    costs = [one.costs for one in mine]
+
+    def mean(name: str) -> float | None:
+        values = [getattr(one, name) for one in costs]
+        return None if None in values else float(np.mean(values))
+
+    if len(costs) == 1:
+        return costs[0]
+    reformulated = mean("reformulated")
+    return Costs(
+        mean("searches"), mean("model_calls"), mean("seconds") or 0.0, mean("kept") or 0.0,
+        max(one.empty for one in costs), None if reformulated is None else round(reformulated),
+    )  # fmt: skip
+
+
+def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> dict[str, dict[str, Cell]]:
     """Every method by every measure, against the first; p corrected over all methods and measures together.
 
     A mean is over the queries for which every method has a value, so that all means are of the same queries.
@@ -214,7 +331,7 @@ def _sizes(values: Floats, direction: Direction) -> Floats:
     return np.abs(values) if direction is Direction.ZERO else values
 
 
-def _cell(old: Floats, new: Floats, request: MeasureRequest) -> Cell:
+def _cell(old: Floats, new: Floats, request: BenchMeasure) -> Cell:
     way, bounds = request.direction, request.bounds
     if way is Direction.ZERO:
         way, bounds = Direction.DOWN, size_bounds(bounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,38 +14,56 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.bench.choosing import Variants, choose_by_judgements, choose_by_results, choose_by_selector
-from askew.app.bench.methods import RANKER, REFORMULATE, RERANK, MitigationMethod
+from askew.app.bench.methods import (
+    FUSION,
+    RANKER,
+    REFORMULATE,
+    REORDER,
+    RERANK,
+    RUN,
+    MitigationMethod,
+    make_plugin,
+)
+from askew.app.bench.reformulated import Criteria, Reformulations
 from askew.app.bench.scoring import BenchScorer
-from askew.app.bench.start import BenchInput, measured_groups
-from askew.app.build.built_pairs import LEAN
-from askew.app.build.recipe import Recipe, reformulate_stage, retrieve_stage
+from askew.app.bench.start import BenchInput
+from askew.app.build.recipe import Recipe, retrieve_stage
 from askew.app.build.runs import RetrieveStage
-from askew.app.build.variants import ORIGINAL, ReformulateStage
 from askew.app.scoring.annotate import Annotate
-from askew.app.scoring.ranked import NEUTRAL, group_names, leaning_groups
+from askew.app.scoring.ranked import compared_groups
+from askew.app.scoring.requested import key_of
 from askew.app.scoring.universe import RunLike, as_run
+from askew.core.costs import counting_model_calls
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.core.groups import Groups
-from askew.core.ranking import Hits, Ints
+from askew.core.ranking import Hits
+from askew.models.relevance import FILE as HEAD
+from askew.models.relevance import read_head
 from askew.plugins.kinds import RankerPlugin
-from askew.plugins.registry import build
-from askew.rankers.fairorder import EVEN, even_targets, fair_order, read_targets
+from askew.plugins.mitigation import MitigationPlugin, MitigationTask, check_lists
+from askew.plugins.registry import build, names
+from askew.rankers.common import join_hits, ranked
+from askew.rankers.disk import StoredTexts
 
-# The settings of a reranker by groups.
-_OF_GROUPS = ("targets", "groups")
 # So many queries are searched at a time: the results of their candidates are in memory.
 _CHUNK = 1000
+# What the user can say of a run: nobody else knows what it cost.
+_OF_RUNS = ("searches", "model_calls")
 # How many queries are done, of how many.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class MethodRun:
-    """The results of a method: a list for each query. ``reformulated``: how many queries were reformulated."""
+    """The results of a method: a list for each query. ``reformulated``: how many queries were reformulated.
+
+    ``searches`` and ``model_calls`` are costs per query: searches of an index, and texts or pairs of texts that neural
+    networks read or wrote; None where nobody knows.
+    """
 
     hits: Hits
     seconds: float = 0.0
+    searches: float | None = None
+    model_calls: float | None = None
     reformulated: int | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -53,30 +71,23 @@ class MethodRun:
 Search = Callable[[Progress], MethodRun]
 
 
-@dataclass(frozen=True)
-class Criteria:
-    """How candidates are chosen: by the lean of their results, and the share of the top 10 that they keep; the first
-    measure of effectiveness is for the upper bound only."""
-
-    effectiveness: str
-    lean: str
-    agree: float
-
-
 class MethodRunner:
     """Runs methods on the same queries. They share a collection, the base ranker and its results.
 
-    ``runs`` are those that the caller holds, by name. All lists are ordered as the scorer measures them.
+    ``runs`` and ``plugins`` are those that the caller holds, by name. All lists are ordered as the scorer measures
+    them.
     """
 
     def __init__(
         self, given: BenchInput, queries: pa.Table, scorer: BenchScorer, criteria: Criteria, base: MitigationMethod,
-        k: int, runs: Mapping[str, RunLike] | None = None,
+        k: int, runs: Mapping[str, RunLike] | None = None, plugins: Mapping[str, MitigationPlugin] | None = None,
     ) -> None:  # fmt: skip
-        self.resources, self._groups, self._runs = given.resources, given.groups, runs or {}
+        self.resources, self._groups = given.resources, given.groups
+        self._runs, self._plugins = runs or {}, plugins or {}
         self.queries, self.query_ids = queries, queries["query_id"].to_pylist()
         self._scorer, self._criteria, self._base, self._k = scorer, criteria, base, k
         self._base_stage = self._retrieve(base)
+        self._reformulations = Reformulations(given, queries, scorer, criteria, base, k, lambda: self.ranker)
 
     def _retrieve(self, ranker: MitigationMethod) -> RetrieveStage:
         """The stage that searches with a ranker. Names and settings are checked, nothing is loaded."""
@@ -96,29 +107,23 @@ class MethodRunner:
 
     def open(self, method: MitigationMethod) -> Search:
         """How to search with a method. Its index is made and its model loaded here: what is missing is an error now."""
-        if method.kind == RANKER:
-            return partial(self.searched, _ranker_of(self._retrieve(method)))
-        if method.reranks_groups:
-            return self._by_groups(method)
-        if method.kind == RERANK:
-            # By default all documents of the base are reranked.
-            given = {"depth": self._k, **method.settings, "first": self.ranker, "model": method.name}
-            return partial(self.searched, build("ranker", "crossencoder", {**given, "index": self.resources.index()}))
         if method.kind == REFORMULATE:
-            spec = {**method.settings, "method": method.name}
-            first = {**self._base.settings, "ranker": self._base.name}
-            recipe = Recipe("bench", {"reformulate": [spec], "first_pass": first})
-            stage = reformulate_stage(recipe, self.resources, self._groups)
-            stage.prepare()
-            return partial(self._reformulated, stage, method)
-        return self._replayed(method)
+            self._reformulations.open(method)
+            return partial(self._reformulated, method)
+        opened: dict[str, Callable[[MitigationMethod], Search]] = {
+            RANKER: lambda one: partial(self.searched, _ranker_of(self._retrieve(one))),
+            FUSION: self._fused, REORDER: self._reordered, RERANK: self._reranked, RUN: self._replayed,
+        }  # fmt: skip
+        return opened[method.kind](method)
 
-    def searched(self, ranker: RankerPlugin, progress: Progress) -> MethodRun:
+    def searched(self, ranker: RankerPlugin, progress: Progress, searches: float = 1.0) -> MethodRun:
         """The results of a ranker. What is compiled or read on its first use does not count as time."""
         ranker.search(self.queries["text"].slice(0, 1).combine_chunks(), self._k)
         start = time.perf_counter()
-        parts = [ranker.search(rows["text"].combine_chunks(), self._k) for rows in self._chunks(progress)]
-        return MethodRun(self._scorer.ordered(joined(parts)), time.perf_counter() - start)
+        with counting_model_calls() as calls:
+            parts = [ranker.search(rows["text"].combine_chunks(), self._k) for rows in self._chunks(progress)]
+        hits = self._scorer.ordered(join_hits(parts))
+        return MethodRun(hits, time.perf_counter() - start, searches, calls.texts / len(self.query_ids))
 
     def _chunks(self, progress: Progress) -> Iterator[pa.Table]:
         for start in range(0, self.queries.num_rows, _CHUNK):
@@ -126,48 +131,99 @@ class MethodRunner:
             yield rows
             progress(start + rows.num_rows, self.queries.num_rows)
 
-    def _counted(self, method: MitigationMethod) -> Groups:
-        """The groups that a reranker counts: its own, those given, or those of the first measure of lean."""
-        own = method.settings.get("groups")
-        found = self._groups if own is None else Groups.of(own)
-        if found is None:
-            (lean,) = (one for one in self._scorer.asked if one.text == self._criteria.lean)
-            found = measured_groups(lean, self._scorer.lexicons())
-        if len(found.names) < 2:
-            raise ConfigError(
-                f"method {method.text}: expected two groups or more, found {found.names[0]}; name others with groups="
-            )
-        return found
+    def _fused(self, method: MitigationMethod) -> Search:
+        mine = [
+            _ranker_of(self._retrieve(MitigationMethod(name, RANKER, name))) for name in method.name.split(",")
+        ]  # fmt: skip
+        fused = build("ranker", "fusion", {"depth": self._k, **method.settings, "rankers": mine})
+        return partial(self.searched, fused, searches=float(len(mine)))
 
-    def _by_groups(self, method: MitigationMethod) -> Search:
-        unknown = [name for name in method.settings if name not in _OF_GROUPS]
-        if unknown:
-            raise UnknownName("setting", unknown[0], _OF_GROUPS, method.text)
-        counted = self._counted(method)
-        # Two groups are named in the counts that the measures read too; of more, only those that are compared count.
-        words = counted.counted if counted.difference == "auto" else counted.lexicon
-        mentions = self.resources.mentions(Annotate(words, counted.tokenizer, counted.overlap))
-        names = group_names(mentions, counted.difference)
-        targets = read_targets(method.settings.get("targets", EVEN), names)
-        groups = leaning_groups(mentions, counted.difference)
+    def _reranked(self, method: MitigationMethod) -> Search:
+        """The documents of the base by a model; by default all of them."""
+        if (Path(method.name) / HEAD).is_file():
+            return self._by_head(method)
+        given = {"depth": self._k, **method.settings, "first": self.ranker, "model": method.name}
+        return partial(self.searched, build("ranker", "crossencoder", {**given, "index": self.resources.index()}))
+
+    def _by_head(self, method: MitigationMethod) -> Search:
+        """The documents of the base by a head of ``askew train adapter``."""
+        if method.settings:
+            raise ConfigError(f"method_settings= {method.text}: a head has no settings")
+        head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()
 
         def find(progress: Progress) -> MethodRun:
             start, base = time.perf_counter(), self.base.hits
-            mine = groups[base.docs]
-            shares = even_targets(base.offsets, mine, len(names), NEUTRAL) if targets is None else targets
-            ranks = np.arange(len(base.docs)) - base.offsets[base.rows()]
-            order = fair_order(base.offsets, -ranks.astype(np.float64), mine, shares)
-            # Only the order is new: scores fall by one with each rank.
-            made = Hits(base.offsets, base.docs[order], -ranks.astype(np.float32))
+            rows = base.rows()
+            documents = [self._text_of(doc) for doc in base.docs.tolist()]
+            scores = head.logits([texts[row] for row in rows.tolist()], documents)
             progress(1, 1)
-            return MethodRun(made, self.base.seconds + time.perf_counter() - start)
+            hits = self._scorer.ordered(ranked(rows, base.docs, scores, len(texts), self._k))
+            # Each text is encoded once by itself in the layout apart; a pair is one text else.
+            read = len(set(texts)) + len(set(documents)) if head.layout == "apart" else len(documents)
+            seconds = self.base.seconds + time.perf_counter() - start
+            return MethodRun(hits, seconds, 1.0, read / len(texts))
 
         return find
 
+    def _text_of(self, doc: int) -> str:
+        return str(self._kept_texts[doc])
+
+    @cached_property
+    def _kept_texts(self) -> Any:
+        return StoredTexts(self.resources.index(), len(self.resources.doc_ids))
+
+    def _reordered(self, method: MitigationMethod) -> Search:
+        """A method that reorders the results of the base, or of another method."""
+        plugin = self._plugins.get(method.name) or make_plugin(method)
+        before = None if method.first is None else self.open(method.first)
+        groups, counts = self._counts(method)
+
+        def find(progress: Progress) -> MethodRun:
+            first = self.base if before is None else before(progress)
+            searches = 0
+
+            def search(texts: Sequence[str]) -> Hits:
+                nonlocal searches
+                searches += len(texts)
+                return self._scorer.ordered(self.ranker.search(pa.array(list(texts), pa.string()), self._k))
+
+            task = MitigationTask(
+                self.query_ids, self.queries["text"].to_pylist(), first.hits, groups, counts, search,
+                self._reformulations.texts_of, self._text_of,
+            )  # fmt: skip
+            if method.name in names("mitigation"):
+                plugin.rank(_first_query(task))  # what is compiled on its first use does not count as time
+            start = time.perf_counter()
+            with counting_model_calls() as calls:
+                made = self._scorer.ordered(check_lists(plugin.rank(task), task, method.text))
+            progress(1, 1)
+            queries = len(self.query_ids)
+            return replace(
+                first, hits=made, seconds=first.seconds + time.perf_counter() - start,
+                searches=None if first.searches is None else first.searches + searches / queries,
+                model_calls=None if first.model_calls is None else first.model_calls + calls.texts / queries,
+            )  # fmt: skip
+
+        return find
+
+    def _counts(self, method: MitigationMethod) -> tuple[tuple[str, ...], Any]:
+        """The groups given, or those of the first measure of lean, and how often each document names each."""
+        (lean,) = (one for one in self._scorer.asked if one.text == self._criteria.lean)
+        key, given = key_of(lean), self._groups
+        if given is not None and set(lean.groups) != set(given.names):
+            # Two groups are named in the counts that measures read; of more, only those that are compared count.
+            words = given.counted if given.difference == "auto" else given.lexicon
+            mentions = self.resources.mentions(Annotate(words, given.tokenizer, given.overlap))
+            return compared_groups(mentions, given.difference)
+        if key is None:
+            raise ConfigError(f"method {method.text}: {lean.text} counts no words; name a measure that does first")
+        return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
+
     def _replayed(self, method: MitigationMethod) -> Search:
         """A run of the user. Queries that it lacks have no results; unknown documents are refused."""
-        if method.settings:
-            raise ConfigError(f"method_settings= {method.text}: a run has no settings")
+        if unknown := [name for name in method.settings if name not in _OF_RUNS]:
+            raise UnknownName("setting", unknown[0], _OF_RUNS, method.text)
+        costs = {name: float(value) for name, value in method.settings.items()}
         run = as_run(self._runs.get(method.name, method.name), method.name, "auto", False)
         lines = run.lines.select("query_id", "doc_id", "score")
         known = pl.DataFrame({"query_id": self.query_ids, "row": np.arange(len(self.query_ids), dtype=np.int64)})
@@ -194,38 +250,25 @@ class MethodRunner:
                 mine["row"].to_numpy(), docs.to_numpy(), mine["score"].cast(pl.Float64).to_numpy(), len(self.query_ids)
             )
             progress(1, 1)
-            return MethodRun(cut(self._scorer.ordered(hits), self._k), notes=[*run.notes, *notes])
+            made = cut(self._scorer.ordered(hits), self._k)
+            return MethodRun(made, 0.0, costs.get("searches"), costs.get("model_calls"), None, [*run.notes, *notes])
 
         return find
 
-    def _reformulated(self, stage: ReformulateStage, method: MitigationMethod, progress: Progress) -> MethodRun:
-        start, reformulated, parts, done = time.perf_counter(), 0, [], 0
-        for rows in self._chunks(progress):
-            variants = self._variants(stage.run(rows)[0], done, method)
-            chosen = self._choose(variants, method)
-            reformulated += int((chosen != variants.original).sum())
-            parts.append(taken(variants.hits, chosen))
-            done += rows.num_rows
-        return MethodRun(joined(parts), time.perf_counter() - start, reformulated)
-
-    def _variants(self, table: pa.Table, before: int, method: MitigationMethod) -> Variants:
-        """Variants with their results, and the scores that the choice reads: judgements are for the bound alone."""
-        original = np.flatnonzero(pc.equal(table["method"], ORIGINAL).to_numpy())
-        query = np.repeat(np.arange(len(original)), np.diff(np.append(original, table.num_rows)))
-        hits = self._scorer.ordered(self.ranker.search(table["text"].combine_chunks(), self._k))
-        criteria = self._criteria
-        wanted = [criteria.lean, *([criteria.effectiveness] if method.bound else [])]
-        if method.trained:
-            wanted = [LEAN]
-        return Variants(table, query, original, hits, self._scorer.score(hits, query + before, wanted))
-
-    def _choose(self, variants: Variants, method: MitigationMethod) -> Ints:
-        directions, criteria = self._scorer.directions, self._criteria
-        if method.bound:
-            return choose_by_judgements(variants, criteria.effectiveness, criteria.lean, directions)
-        if method.trained:
-            return choose_by_selector(variants, Path(method.choice), self.resources.index())
-        return choose_by_results(variants, criteria.lean, directions[criteria.lean], criteria.agree)
+    def _reformulated(self, method: MitigationMethod, progress: Progress) -> MethodRun:
+        start, reformulated, searches, parts, done = time.perf_counter(), 0, 0, [], 0
+        made = self._reformulations.of(method)
+        with counting_model_calls() as calls:
+            for rows in self._chunks(progress):
+                chosen = self._reformulations.choose(method, made, done, rows.num_rows)
+                reformulated, searches = reformulated + chosen.reformulated, searches + chosen.searches
+                parts.append(chosen.hits)
+                done += rows.num_rows
+        queries = len(self.query_ids)
+        return MethodRun(
+            join_hits(parts), made.seconds + time.perf_counter() - start, searches / queries,
+            (made.model_calls + calls.texts) / queries, reformulated, made.notes,
+        )  # fmt: skip
 
 
 def _ranker_of(stage: RetrieveStage) -> RankerPlugin:
@@ -233,19 +276,10 @@ def _ranker_of(stage: RetrieveStage) -> RankerPlugin:
     return stage.ranker
 
 
-def joined(parts: Sequence[Hits]) -> Hits:
-    """The lists of several batches of queries, in order."""
-    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)])
-    docs, scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("docs", "scores"))
-    return Hits(np.cumsum(sizes), docs, scores)
-
-
-def taken(hits: Hits, rows: Ints) -> Hits:
-    """Some of the lists, in the order given."""
-    sizes = np.diff(hits.offsets)[rows]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    at = np.arange(offsets[-1]) + np.repeat(hits.offsets[:-1][rows] - offsets[:-1], sizes)
-    return Hits(offsets, hits.docs[at], hits.scores[at])
+def _first_query(task: MitigationTask) -> MitigationTask:
+    end = int(task.first.offsets[1])
+    first = Hits(task.first.offsets[:2], task.first.docs[:end], task.first.scores[:end])
+    return replace(task, query_ids=task.query_ids[:1], texts=task.texts[:1], first=first)
 
 
 def cut(hits: Hits, k: int) -> Hits:
@@ -255,7 +289,7 @@ def cut(hits: Hits, k: int) -> Hits:
     return Hits(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), hits.docs[keep], hits.scores[keep])
 
 
-def lists_of(row: Ints, docs: Any, scores: Any, queries: int) -> Hits:
+def lists_of(row: Any, docs: Any, scores: Any, queries: int) -> Hits:
     """Lines of a run as lists, queries by number; one without a line has an empty list."""
     order = np.argsort(row, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=queries))]).astype(np.int64)

@@ -14,7 +14,7 @@ from askew.core.groups import Groups
 from askew.core.ranking import Floats, Hits, Ints
 from askew.measures.catalogue import Catalogue, MeasureRequest
 
-DEFAULTS = ("RR@10", "nDCG@10", "ARaB(tf)@10", "NFaiRR@10")
+DEFAULTS = ("nDCG@10", "RR@10", "ARaB(tf)@10", "NFaiRR@10")
 
 
 def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -> list[MeasureRequest]:

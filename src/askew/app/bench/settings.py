@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, one_of
 
 # Mitigation methods that need no more than askew itself; the base ranker always takes part.
 DEFAULT_METHODS = (
-    "qld", "rm3", "rerank:detconstsort", "reformulate:reduce", "reformulate:fairfeedback", "reformulate:extract",
-    "reformulate:extract:oracle",
+    "qld", "greedy", "mmr", "detconstsort", "fairtopk", "reformulate:reduce", "reformulate:reduce+greedy",
+    "reformulate:reduce:oracle",
 )  # fmt: skip
+# In place of a model of the filter equivalence: every reformulation is taken, whatever it asks for.
+FILTER_OFF = "off"
+EQUIVALENCE = ("auto", "light", "minilm", "neural", FILTER_OFF)
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,18 @@ class BenchSettings:
     """How mitigation methods are run.
 
     ``base`` is the ranker that methods are compared with and build on. Each query gets at most ``k`` documents.
-    ``agree`` is the share of the top 10 of the original query that a reformulation must keep. ``method_settings`` are
-    those of a method, by its text: ``{"reformulate:extract": {"count": 5}}``. With ``out`` the report, its tables and
-    the runs are written to that folder. Indexes and counts are kept in ``store``.
+    ``agree`` is the share of the top 10 of the original query that a reformulation must keep. ``equivalence`` is the
+    model that refuses reformulations with another meaning (``auto`` takes the best that is installed, ``off`` refuses
+    none). With ``sweep`` a method is run at several strengths. ``method_settings`` are those of a method, by its text:
+    ``{"reformulate:reduce": {"count": 5}}``. With ``out`` the report, its tables, the scores of every query and the
+    runs are written to that folder. Indexes and counts are kept in ``store``.
     """
 
     base: str = "bm25"
     k: int = 100
     agree: float = 0.5
+    equivalence: str = "auto"
+    sweep: bool = False
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     out: str | Path | None = None
     store: str | Path = ".askew"
@@ -36,5 +43,6 @@ class BenchSettings:
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ConfigError(f"k=: expected 1 or more documents per query, found {self.k}")
+        one_of(self.equivalence, EQUIVALENCE, "equivalence")
         if not 0 <= self.agree <= 1:
             raise ConfigError(f"agree=: expected a share from 0 to 1 of the top 10 to keep, found {self.agree}")

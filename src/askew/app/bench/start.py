@@ -12,7 +12,6 @@ from askew.app.build.recipe import Recipe, groups_of, read_recipe, resources_of
 from askew.app.build.resources import Resources
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
-from askew.core.lexicon import Lexicon
 from askew.engine.store import Store
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.plugins.registry import refuse_other_groups
@@ -65,24 +64,15 @@ def _built_recipe(source: object) -> Recipe | None:
 def check_groups(methods: Sequence[MitigationMethod], lean: MeasureRequest, groups: Groups | None) -> None:
     """Refuse a method that counts other groups than those given, or than the measure of lean that methods choose by."""
     measured = lean.groups if groups is None else groups.names
-    for method in methods:
+    for method in [part for one in methods for part in one.parts]:
         if not method.counts_groups:
             continue
         own = method.settings.get("groups")
         refuse_other_groups(own, measured, f"method {method.text}")
-        # The reranker counts what the measure counts; other methods have published defaults of their own.
-        fixed = own is None and groups is None and not method.reranks_groups
+        # A reformulator has published defaults of its own; methods that reorder count what the measure counts.
+        fixed = own is None and groups is None
         if fixed and measured and set(measured) != set(Catalogue().complete([LEAN])[0].groups):
             raise ConfigError(
                 f"method {method.text}: {lean.text} counts {', '.join(measured)}; give groups=, so that the method "
                 "counts the same"
             )
-
-
-def measured_groups(lean: MeasureRequest, lexicons: Sequence[Lexicon]) -> Groups:
-    """The groups that a measure of lean counts, by its own words."""
-    param = {key: str(value) for key, value in lean.measure.params}
-    words = [one for one in lexicons if one.id == param.get("lexicon")]
-    if not words or not lean.groups:
-        raise ConfigError(f"measure {lean.text}: it does not say which groups it counts; give groups=")
-    return Groups(words[0], lean.groups, tokens=param["tokens"], overlap=param["overlap"])

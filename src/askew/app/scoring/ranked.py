@@ -18,11 +18,11 @@ from askew.corpora.judgements import QrelsFile
 from askew.measures.arab import KINDS, magnitudes
 from askew.measures.common import pick_groups
 from askew.measures.fairr import neutrality
+from askew.mitigation.shares import NO_GROUP, document_groups
 from askew.plugins.kinds import DocMentions
 from askew.trainers.negatives import JudgedPairs, Lists
 
 LEANS = (*KINDS, "neutrality")
-NEUTRAL, NO_GROUP = 0, "neutral"
 _DEFAULT = "rekabsaz2020"
 
 
@@ -77,15 +77,14 @@ def _compared(mentions: DocMentions, groups: str) -> list[int]:
 
 
 def leaning_groups(mentions: DocMentions, groups: str = "auto") -> Ints:
-    """The group of each document: the one that it mentions most; NEUTRAL where it mentions none, or two equally often.
+    """The group of each document, as places in ``group_names`` (see ``document_groups``)."""
+    return document_groups(mentions.counts[:, _compared(mentions, groups)])
 
-    Numbers are places in ``group_names``. Any number of groups may be counted; only the highest count matters, so a
-    document with 3, 2 and 2 mentions of three groups belongs to the first, and one with 3, 3 and 0 to none.
-    """
-    counts = mentions.counts[:, _compared(mentions, groups)]
-    most = counts.max(axis=1)
-    alone = (counts == most[:, None]).sum(axis=1) == 1
-    return np.where((most > 0) & alone, counts.argmax(axis=1) + 1, NEUTRAL).astype(np.int64)
+
+def compared_groups(mentions: DocMentions, groups: str = "auto") -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+    """The groups that are compared, and how often each document names each."""
+    columns = _compared(mentions, groups)
+    return tuple(mentions.groups[one] for one in columns), mentions.counts[:, columns]
 
 
 def group_names(mentions: DocMentions, groups: str = "auto") -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """rerank: a run in, the same documents in another order out. The whole of ``askew rerank``.
 
-``crossencoder`` reads each query with each of its first documents; ``detconstsort`` gives each group of documents its
-share of the first places (a baseline that knows the groups and nothing of the query).
+``crossencoder`` reads each query with each of its first documents. Mitigation methods such as ``greedy`` or
+``detconstsort`` reorder documents by the groups that they name, and read no query.
 """
 
 from __future__ import annotations
@@ -9,33 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.app.scoring.ranked import (
-    NEUTRAL,
-    AnnotatedRun,
-    Counting,
-    group_names,
-    leaning_groups,
-    read_ranked,
-    refuse_unknown,
-)
+from askew.app.scoring.ranked import AnnotatedRun, Counting, compared_groups, read_ranked, refuse_unknown
 from askew.app.scoring.texts import DocumentSource, Progress, gather_texts
 from askew.app.scoring.universe import RunLike, Universe, as_run, named_runs
 from askew.app.search.retrieve import write_run
 from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, check_name
 from askew.core.groups import Groups
-from askew.core.ranking import Floats, Rankings, order_by_score
+from askew.core.ranking import Floats, Hits, Rankings, order_by_score
 from askew.corpora.queries import read_queries
+from askew.mitigation.fair_order import EVEN
 from askew.models import identify, load_model
+from askew.plugins.mitigation import MitigationTask, check_lists
+from askew.plugins.registry import build, names, settings_of
 from askew.rankers.common import one_word
-from askew.rankers.fairorder import EVEN, even_targets, fair_order, read_targets
 
-METHODS = ("crossencoder", "detconstsort")
+CROSS_ENCODER = "crossencoder"
 # So many pairs are read at a time: a part of the run is written before the next is scored.
 _PAIRS = 20_000
 
@@ -44,22 +39,23 @@ _PAIRS = 20_000
 class RerankSettings:
     """How a run is reranked: the first ``depth`` documents of each query, of which the best ``k`` are written.
 
-    ``model``, ``revision``, ``batch_size`` and ``device`` are of a cross-encoder; ``targets`` (even, or shares of the
-    groups as ``neutral:0.5,old:0.25,young:0.25``) and ``counting`` of detconstsort.
+    ``model``, ``revision``, ``batch_size`` and ``device`` are of a cross-encoder. ``strength``, ``targets`` (even, or
+    shares of the groups as ``neutral:0.5,old:0.25,young:0.25``) and ``counting`` are of mitigation methods.
     """
 
-    method: str = "crossencoder"
+    method: str = CROSS_ENCODER
     model: str | None = None
     revision: str | None = None
     k: int = defaults.RESULTS
     depth: int = 100
     targets: str = EVEN
+    strength: float | None = None
     counting: Counting = field(default_factory=Counting)
     batch_size: int = 32
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        check_name("method", self.method, METHODS)
+        check_name("method", self.method, [CROSS_ENCODER, *names("mitigation")])
         if self.k < 1 or self.depth < 1:
             raise ConfigError(f"rerank: expected k and depth of 1 or more, found {self.k} and {self.depth}")
 
@@ -82,39 +78,47 @@ def rerank(
 ) -> Reranked:  # fmt: skip
     """Rerank a run and write it; what lies below ``depth`` is left out. A cross-encoder reads the texts of queries."""
     how = settings or RerankSettings()
-    if how.method == "detconstsort":
+    if how.method != CROSS_ENCODER:
         return _by_groups(run, docs, out, how, progress)
     if how.model is None or queries is None:
         raise ConfigError("rerank with a cross-encoder: expected model= and queries=, found none")
     return _by_model(run, docs, out, queries, how, progress)
 
 
-def reorder(run: RunLike, docs: object, groups: Groups | None = None, targets: str = EVEN) -> pl.DataFrame:
-    """Order the documents of a run by ``detconstsort``: columns query_id, doc_id, rank (from 1) and score."""
-    ranked = read_ranked(run, docs, None, Counting() if groups is None else Counting(groups=groups))
-    made = _fair(ranked, targets)
+def reorder(
+    run: RunLike, docs: object, groups: Groups | None = None, targets: str = EVEN, method: str = "detconstsort",
+    strength: float | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """Order the documents of a run by a mitigation method: columns query_id, doc_id, rank (from 1) and score."""
+    counting = Counting() if groups is None else Counting(groups=groups)
+    how = RerankSettings(method, targets=targets, strength=strength, counting=counting)
+    ranked = read_ranked(run, docs, None, counting)
+    made = _mitigated(ranked, how)
     return _lines(made, _falling(made), ranked.universe)
 
 
 def _by_groups(run: RunLike, docs: object, out: Path, how: RerankSettings, progress: Progress | None) -> Reranked:
-    """By the group that each document is assigned to (see ``leaning_groups``)."""
     ranked = read_ranked(run, docs, None, how.counting, how.depth, progress)
-    made = _fair(ranked, how.targets)
-    tag = f"detconstsort-{one_word(how.targets)}"
+    made = _mitigated(ranked, how)
+    words = [how.targets] if "targets" in settings_of("mitigation", how.method) else []
+    words += [f"{how.strength:g}"] if how.strength is not None else []
+    tag = one_word("-".join([how.method, *words]))
     lines = write_run([_lines(made, _falling(made), ranked.universe, how.k)], out, tag)
     return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
 
 
-def _fair(ranked: AnnotatedRun, targets: str) -> Rankings:
-    """The rankings in the order that gives each group its share."""
-    names = group_names(ranked.mentions)
-    groups = leaning_groups(ranked.mentions)[ranked.rankings.docs]
-    asked = read_targets(targets, names)
-    offsets = ranked.rankings.offsets
-    shares = even_targets(offsets, groups, len(names), NEUTRAL) if asked is None else asked
-    # The order is what is known; scores that fall by one a place are all that it asks for.
-    order = fair_order(offsets, -ranked.rankings.ranks().astype(np.float64), groups, shares)
-    return Rankings(ranked.rankings.query_ids, offsets, ranked.rankings.docs[order])
+def _mitigated(ranked: AnnotatedRun, how: RerankSettings) -> Rankings:
+    """The rankings in the order of a mitigation method."""
+    rankings = ranked.rankings
+    known = settings_of("mitigation", how.method)
+    given: dict[str, Any] = {"targets": how.targets} if "targets" in known or how.targets != EVEN else {}
+    if how.strength is not None:
+        given["strength"] = int(how.strength) if how.strength % 1 == 0 else how.strength
+    groups, counts = compared_groups(ranked.mentions)
+    first = Hits(rankings.offsets, rankings.docs.astype(np.int32), -rankings.ranks().astype(np.float32))
+    task = MitigationTask(rankings.query_ids.to_pylist(), [""] * len(rankings), first, groups, counts)
+    made = check_lists(build("mitigation", how.method, given, "rerank").rank(task), task, how.method)
+    return Rankings(rankings.query_ids, made.offsets, made.docs.astype(np.int64))
 
 
 def _falling(made: Rankings) -> Floats:

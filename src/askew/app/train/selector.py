@@ -28,6 +28,7 @@ from askew.app.build.built_pairs import (
 from askew.app.scoring.texts import Progress
 from askew.app.train.held_out import write_held_out
 from askew.app.train.trained import Trained, finished, found_before
+from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import fingerprint
 from askew.core.local import public
@@ -158,6 +159,7 @@ def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None
     lists = built.found[0].docs, built.found[1].docs[rows]
     used = np.unique(np.concatenate([one[one >= 0] for one in lists]))
     candidates = built.table["text"].gather(rows).to_list()
+    count_model_calls(len(used) + len(built.originals) + len(candidates))
     docs, originals, others = (
         encoder.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
         for texts in ([kept[doc] for doc in used.tolist()], list(built.originals), candidates)
@@ -287,6 +289,7 @@ def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | Non
     rows = np.arange(len(built.query))
     texts = built.texts(settings.passages != "none")
     encoder = CrossEncoder.load(settings.ranker(), device)
+    count_model_calls(len(rows))
     scores = score_candidates(encoder, texts, settings, rows)
     every = QuerySubset(np.arange(len(built.query_ids)), rows, built.query)
     if rule == CROSS_ENCODER:

@@ -77,6 +77,16 @@ class Line:
     width: float = 2.0
 
 
+@dataclass(frozen=True)
+class Band:
+    """The room between two lines, for the interval along a curve, in the color of a series."""
+
+    x: Floats
+    low: Floats
+    high: Floats
+    series: int
+
+
 def bars(about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> Markup:
     """Lying bars from zero, one for each row and series, with their values beside them."""
     values = [value for column in series.values() for value in column]
@@ -167,15 +177,17 @@ def _area(plot: Plot, ranked: Floats, part: Flags) -> str:
 
 def scatter(
     about: About, groups: Sequence[Points], x_label: str, y_label: str, lines: Sequence[Line] = (),
-    size: float = 4.5, opacity: float = 1.0, height: float = 300, zero: bool = False,
+    size: float = 4.5, opacity: float = 1.0, height: float = 300, zero: bool = False, bands: Sequence[Band] = (),
 ) -> Markup:  # fmt: skip
-    """Points of several series, and lines through or beside them; with ``zero`` both sides hold zero."""
+    """Points of several series, lines through or beside them, and bands; with ``zero`` both sides hold zero."""
     along = axis(x_label, extent([*(one.x for one in groups), *(one.x for one in lines)]), zero)
-    upright = axis(y_label, extent([*(one.y for one in groups), *(one.y for one in lines)]), zero)
+    ends = [end for one in bands for end in (one.low, one.high)]
+    upright = axis(y_label, extent([*(one.y for one in groups), *(one.y for one in lines), *ends]), zero)
     keys = _keys([one.name for one in groups], alone=bool(lines))
     head, top = legend([*keys, *_line_keys(lines)], 2.0)
     plot = numeric_plot(along, upright, height, top)
-    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_path(plot, one) for one in lines)]
+    parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_band(plot, one) for one in bands)]
+    parts += [_path(plot, one) for one in lines]
     spots: list[tuple[float, float]] = []
     names: list[str] = []
     for place, group in enumerate(groups):
@@ -207,6 +219,14 @@ def _path(plot: Plot, one: Line, stepped: bool = False) -> Markup:
     ]
     start = f"M{number(xs[0])} {number(ys[0])}" if len(xs) else ""
     return tag("path", d=start + "".join(words[1:]), **stroke(one.series, one.width))
+
+
+def _band(plot: Plot, one: Band) -> Markup:
+    xs = np.round(plot.x.places(one.x), 1)
+    low, high = (np.round(plot.y.places(values), 1) for values in (one.low, one.high))
+    corners = [*zip(xs, high, strict=True), *zip(xs[::-1], low[::-1], strict=True)]
+    path = "".join(f"{'L' if at else 'M'}{number(x)} {number(y)}" for at, (x, y) in enumerate(corners))
+    return tag("path", d=f"{path}Z", fill_opacity=0.12, **fill(one.series))
 
 
 def _keys(names: Sequence[str], kind: str = "mark", alone: bool = False) -> list[Key]:
@@ -249,6 +269,8 @@ def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Seque
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
     placed = []
     for (x, y), name in zip(points, names, strict=True):
+        if not name:
+            continue
         boxes = _places(x, y, text_width(name, _LABEL_SIZE))
         best = min(boxes, key=lambda box: _covered(box, taken) + _outside(box, plot))
         taken.append(best)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError
-from askew.rankers.fairorder import even_targets, fair_order, read_targets
+from askew.mitigation.fair_order import even_targets, fair_order, read_targets
 
 
 def order_of(scores, groups, targets, k=None):

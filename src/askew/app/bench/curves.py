@@ -1,0 +1,104 @@
+"""Figures of a bench: effectiveness against lean, a curve for each method with several strengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from askew.app.bench.labels import labels_of
+from askew.app.bench.results import BenchReport, Row
+from askew.core.measure import Direction
+from askew.publish.page import numerals as n
+from askew.publish.page.charts import Band, Line, Points, scatter
+from askew.publish.page.frame import About
+from askew.publish.page.markup import Markup
+from askew.publish.page.parts import PageParts, slug
+
+
+def curve_figure(files: PageParts, report: BenchReport, lean: str, mark: str) -> Markup:
+    """All methods by the first measure of effectiveness and one of lean, with the Pareto front."""
+    labels, effect = labels_of(report), report.effectiveness[0]
+    base, *others = report.rows
+    curves, single = curves_of([row for row in others if not row.method.bound])
+    bounds = [row for row in others if row.method.bound]
+    groups = [_points(f"base: {base.method.text}", [base], lean, effect), _points("methods", single, lean, effect)]
+    groups += [_points("upper bound", bounds, lean, effect)] if bounds else []
+    lines = [_front(report, lean, effect)]
+    bands = []
+    for rows in curves:
+        place = len(groups)
+        groups.append(_curve(base, rows, lean, effect))
+        # Without a name: the points of the curve are in the legend.
+        lines.append(Line("", groups[-1].x, groups[-1].y, place))
+        bands += _band(report, [base, *rows], lean, effect, place)
+    lines += [bar for row in single for bar in _bars(report, row, lean, effect)]
+    about = About(
+        slug(f"{mark} {lean}", files.charts, before="pareto"), f"{effect} against {lean}",
+        f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on the "
+        "horizontal axis. One line joins the Pareto-optimal methods, the others the strengths of a method.",
+    )  # fmt: skip
+    axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
+    drawn = scatter(about, [one for one in groups if len(one.x)], *axes, lines, size=4.5, height=340, bands=bands)
+    return files.chart(about, drawn, "The dashed line joins the Pareto-optimal methods.")
+
+
+def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:
+    """The rows of methods with two strengths or more, each by rising strength; and the other rows."""
+    strong = sorted(
+        (row for row in rows if row.method.strength is not None),
+        key=lambda row: (row.method.family, row.method.strength),
+    )
+    found = [list(mine) for _, mine in groupby(strong, key=lambda row: row.method.family)]
+    curves = [mine for mine in found if len(mine) > 1]
+    in_curves = {row.method.row_text for mine in curves for row in mine}
+    return curves, [row for row in rows if row.method.row_text not in in_curves]
+
+
+def _front(report: BenchReport, lean: str, effect: str) -> Line:
+    front = sorted((r.cells[lean].mean, r.cells[effect].mean) for r in report.rows if lean in r.pareto)
+    return Line("Pareto front", np.array([x for x, _ in front]), np.array([y for _, y in front]), 5)
+
+
+def _points(name: str, rows: Sequence[Row], lean: str, effect: str) -> Points:
+    x, y = (np.array([row.cells[one].mean for row in rows], np.float64) for one in (lean, effect))
+    return Points(name, x, y, [row.method.row_text for row in rows])
+
+
+def _curve(base: Row, rows: Sequence[Row], lean: str, effect: str) -> Points:
+    """A curve from the base to the highest strength; only that is named in the field."""
+    every = [base, *rows]
+    x, y = (np.array([row.cells[one].mean for row in every], np.float64) for one in (lean, effect))
+    strengths = [row.method.strength for row in rows]
+    name = f"{rows[0].method.family} @ {strengths[0]:g} to {strengths[-1]:g}"
+    return Points(name, x, y, [*[""] * len(strengths), rows[-1].method.row_text])
+
+
+def _band(report: BenchReport, rows: Sequence[Row], lean: str, effect: str, series: int) -> list[Band]:
+    """The interval of effectiveness along a curve; none where there are too few queries for intervals."""
+    if min(row.cells[effect].n for row in rows) < n.FEWEST:
+        return []
+    start = rows[0].cells[effect].mean
+    ends = [np.array([start, start]), *(_ends(report, row, effect) for row in rows[1:])]
+    x = np.array([row.cells[lean].mean for row in rows])
+    low, high = (np.array([pick(pair) for pair in ends]) for pick in (np.min, np.max))
+    return [Band(x, low, high, series)] if np.isfinite([low, high]).all() else []
+
+
+def _bars(report: BenchReport, row: Row, lean: str, effect: str) -> list[Line]:
+    """The intervals of the difference to the base through the point of the method, along both axes."""
+    if min(row.cells[one].n for one in (lean, effect)) < n.FEWEST:
+        return []
+    x, y = row.cells[lean].mean, row.cells[effect].mean
+    ends = [_ends(report, row, one) for one in (lean, effect)]
+    lines = (ends[0], np.array([y, y])), (np.array([x, x]), ends[1])
+    return [Line("", *line, 1, 0.75) for line, end in zip(lines, ends, strict=True) if np.isfinite(end).all()]
+
+
+def _ends(report: BenchReport, row: Row, name: str) -> Any:
+    found = row.cells[name].against
+    assert found is not None
+    way = 1.0 if {one.text: one.direction for one in report.asked}[name] is Direction.UP else -1.0
+    return np.array([np.nan if end is None else found.old + way * end for end in (found.low, found.high)])

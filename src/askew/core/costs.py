@@ -1,0 +1,39 @@
+"""What an answer costs: how many texts neural networks read or write while something is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+
+_LOCK = Lock()
+_OPEN: list[ModelCalls] = []
+
+
+@dataclass
+class ModelCalls:
+    """Texts, or pairs of texts, that neural networks read or wrote."""
+
+    texts: int = 0
+
+
+@contextmanager
+def counting_model_calls() -> Iterator[ModelCalls]:
+    """Count what models read and write inside the block, in every thread of this process."""
+    counted = ModelCalls()
+    with _LOCK:
+        _OPEN.append(counted)
+    try:
+        yield counted
+    finally:
+        with _LOCK:
+            # By identity: two counters with equal counts are equal.
+            _OPEN[:] = [one for one in _OPEN if one is not counted]
+
+
+def count_model_calls(texts: int) -> None:
+    """Add to every open count. A component calls it where it gives texts to a neural network, or takes them."""
+    with _LOCK:
+        for counted in _OPEN:
+            counted.texts += texts
