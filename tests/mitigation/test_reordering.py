@@ -1,16 +1,20 @@
 """Methods that reorder results by the groups that documents name: examples worked out by hand, and laws."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askew.app.bench.methods import make_plugin, read_method
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Hits
 from askew.mitigation.balance import GreedyWindow, MarginalRelevance
 from askew.mitigation.shares import DetConstSort, FairTopK, document_groups
 from askew.plugins.mitigation import MitigationPlugin, MitigationTask, check_lists
 from askew.plugins.registry import build, names
+from askew.testing.mitigation import check_mitigation
 
 # Documents by their counts of two groups: 0 and 1 name the first group, 2 and 3 the second, 4 none.
 COUNTS = np.array([[3, 0], [1, 0], [0, 3], [0, 1], [0, 0]], np.int32)
@@ -114,6 +118,38 @@ def test_every_method_gives_the_same_documents_with_falling_scores(name, lists):
         part = slice(made.offsets[row], made.offsets[row + 1])
         assert sorted(made.docs[part].tolist()) == sorted(given_docs)
         assert (np.diff(made.scores[part]) < 0).all()
+
+
+@pytest.mark.parametrize("name", names("mitigation"))
+def test_every_method_keeps_the_contract(name):
+    check_mitigation(build("mitigation", name, {}))
+
+
+def test_the_example_of_the_documentation_keeps_the_contract():
+    file = Path(__file__).parents[2] / "docs" / "contributing" / "interleave.py"
+    method = read_method(f"{file}:Interleave@5")
+    made = check_mitigation(make_plugin(method))
+    # The groups of the first list in turn: documents 0 and 1, 5 and 4; 2 names none and stays.
+    assert made.docs[:6].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+class Careless:
+    def rank(self, task):
+        task.first.docs[:6] = task.first.docs[:6][::-1]
+        return task.reordered(np.arange(len(task.first.docs)))
+
+
+class Mixing:
+    """What a query gets depends on how many there are."""
+
+    def rank(self, task):
+        return GreedyWindow(1 if len(task.query_ids) == 1 else 3).rank(task)
+
+
+@pytest.mark.parametrize(("method", "words"), [(Careless(), "must not be changed"), (Mixing(), "depend on the others")])
+def test_the_contract_finds_what_is_wrong(method, words):
+    with pytest.raises(AssertionError, match=words):
+        check_mitigation(method)
 
 
 @given(lists=st.lists(list_of_documents.filter(bool), min_size=1, max_size=4), window=st.integers(1, 6))
