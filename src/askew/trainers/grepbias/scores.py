@@ -3,20 +3,26 @@
 A cell is a training category and a test category; its rows are those of the test category. Of each query the relevant
 document has three versions. The version with the highest logit wins; the query counts where that logit is above zero
 (it is retrieved, and rightly) and where the male and the female version do not have the same logit.
+
+Intervals are over queries, with the trained models as they are. An accuracy is a mean of one value for each query, so
+its interval inverts the test for bounded means. M - F is a mean of shares of the queries that count, |M - F| takes
+absolute values of it, the distance is a root: none of them is a mean over queries. Their intervals are from the
+corrected bootstrap, which is approximate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from askew.core.ranking import Flags, Floats, Ints
+from askew.statistics.intervals import mean_with_interval
+from askew.statistics.resampling import bca_interval
 from askew.trainers.scores import ScoreInterval
 
-RESAMPLES = 2000
 GENDERS = ("M", "F", "N")
 NO_WINNER = -1
 
@@ -109,11 +115,10 @@ def nan_mean(values: Floats, axis: int) -> Floats:
 
 @dataclass(frozen=True)
 class Summary:
-    """A method on all cells: means over seeds and trainings, intervals over resampled queries.
+    """A method on all cells: means over seeds and trainings, intervals over queries.
 
     ``zero_shot``  accuracy on the other categories.
-    ``gap``        mean over trainings of |M - F|. Drawn queries can only widen it, so where there is little of it
-                   the interval lies to its right.
+    ``gap``        mean over trainings of |M - F|. Drawn queries can only widen it: the interval is approximate.
     ``lean``       mean over trainings of M - F with its sign, which has no such pull.
     ``distance``   root mean squared difference between the logits of the male and the female version of a relevant
                    document of another category, in standard deviations of the logits.
@@ -132,48 +137,76 @@ class Summary:
 
 def summarise(logits: Floats, groups: RowIndex, inside: Floats | None = None, seed: int = 0) -> Summary:
     """From logits of seeds by trainings by rows; ``inside`` are logits of seeds by rows, of held-out folds."""
-    weights = np.vstack([np.ones(len(groups.query_category)), _resampled(groups, seed)])
-    by_seed = np.stack([_points(one, groups, weights) for one in logits])
-    found = [_estimate(points) for points in by_seed.mean(0)]
-    held_out = None if inside is None else _estimate(_inside(inside, groups, weights))
-    spread = tuple((float(one[0, 0]), float(one[1, 0])) for one in by_seed)
-    return Summary(found[0], found[1], found[2], found[3], found[4], held_out, spread)
+    fitted = right_rows(logits, groups).mean(0)[groups.row_category, np.arange(len(groups.row_category))]
+    held_out = None if inside is None else accuracy_interval(right_rows(inside, groups).mean(0), groups)
+    accuracy = [average_zero_shot(cell_accuracy(one, groups)).mean() for one in logits]
+    gaps = [float(gap_of(one[None], groups)(np.ones((1, len(groups.query_category))))[0]) for one in logits]
+    gap, lean, distance = (
+        ScoreInterval(*bca_interval(statistic(logits, groups), len(groups.query_category), seed))
+        for statistic in (gap_of, lean_of, distance_of)
+    )
+    return Summary(
+        accuracy_interval(zero_shot_rows(logits, groups), groups), gap, lean, distance,
+        accuracy_interval(fitted, groups), held_out,
+        tuple((float(a), g) for a, g in zip(accuracy, gaps, strict=True)),
+    )  # fmt: skip
 
 
-def _resampled(groups: RowIndex, seed: int) -> Floats:
-    """How often each query is drawn: as many of each category as there are."""
-    rng = np.random.default_rng([seed, len(groups.query_category)])
-    weights = np.zeros((RESAMPLES, len(groups.query_category)))
-    for c in range(len(groups.names)):
-        places = np.flatnonzero(groups.query_category == c)
-        weights[:, places] = rng.multinomial(len(places), np.full(len(places), 1 / len(places)), size=RESAMPLES)
-    return weights
+def zero_shot_rows(logits: Floats, groups: RowIndex) -> Floats:
+    """How often each row is right: the share of seeds and trainings on other categories."""
+    other = np.arange(len(groups.names))[:, None] != groups.row_category
+    return np.asarray((right_rows(logits, groups).mean(0) * other).sum(0) / other.sum(0))
 
 
-def _points(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
-    """Zero-shot accuracy, |M - F|, M - F, distance and fitted accuracy for each row of weights of the queries."""
-    accuracy, averages = _weighted_cells(logits, groups, weights)
-    fitted = np.einsum("btt->bt", accuracy)
-    zero_shot = (accuracy.sum(2) - fitted) / (len(groups.names) - 1)
-    lean = averages[:, :, 0] - averages[:, :, 1]
-    columns = (zero_shot, np.abs(lean), lean, _distance(logits, groups, weights), fitted)
-    return np.stack([column.mean(1) for column in columns])
+def query_values(rows: Floats, groups: RowIndex) -> tuple[Floats, float]:
+    """One value for each query, whose mean is the mean over categories of the means over their rows; and the largest
+    that a row's value of 1 can make it."""
+    in_category = np.bincount(groups.row_category, minlength=len(groups.names))[groups.query_category]
+    factor = len(groups.query_category) / (len(groups.names) * in_category)
+    most = float((factor * np.bincount(groups.query_of)).max())
+    return np.asarray(factor * np.bincount(groups.query_of, rows, len(factor)), np.float64), most
 
 
-def _weighted_cells(logits: Floats, groups: RowIndex, weights: Floats) -> tuple[Floats, Floats]:
-    """Accuracy of draws by trainings by categories, and the shares of M, F, N averaged over categories."""
-    per_query = np.stack([_by_query(one, groups) for one in right_rows(logits, groups).astype(np.float64)])
-    rows_of = _by_query(np.ones(len(groups.query_of)), groups)
+def accuracy_interval(rows: Floats, groups: RowIndex) -> ScoreInterval:
+    """The mean over categories of values of rows between 0 and 1, by the test for bounded means of queries."""
+    values, most = query_values(rows, groups)
+    found = mean_with_interval(values, (0.0, most))
+    return ScoreInterval(found.mean, found.low or 0.0, 1.0 if found.high is None else min(found.high, 1.0))
+
+
+# Statistics as functions of weights of the queries (draws by queries), the mean over seeds and trainings.
+Statistic = Callable[[Floats], Floats]
+
+
+def gap_of(logits: Floats, groups: RowIndex) -> Statistic:
+    """|M - F|: the absolute value for each seed and training first."""
+    return _weighted(logits, lambda one, weights: np.abs(_leans(one, groups, weights)))
+
+
+def lean_of(logits: Floats, groups: RowIndex) -> Statistic:
+    """M - F with its sign."""
+    return _weighted(logits, lambda one, weights: _leans(one, groups, weights))
+
+
+def distance_of(logits: Floats, groups: RowIndex) -> Statistic:
+    """The distance between the logits of the male and the female version."""
+    return _weighted(logits, lambda one, weights: _distance(one, groups, weights))
+
+
+def _weighted(logits: Floats, by_training: Callable[[Floats, Floats], Floats]) -> Statistic:
+    return lambda weights: np.asarray(np.mean([by_training(one, weights).mean(1) for one in logits], axis=0))
+
+
+def _leans(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
+    """M - F of draws by trainings, of shares averaged over categories."""
     won = winners(logits, groups)
-    accuracy, shares = [], []
+    shares = []
     for c in range(len(groups.names)):
         here = groups.query_category == c
-        w = weights[:, here]
-        accuracy.append((w @ per_query[:, here].T) / (w @ rows_of[here])[:, None])
-        counts = np.stack([w @ (won[:, here] == g).T.astype(np.float64) for g in range(len(GENDERS))], 2)
-        total = counts.sum(2, keepdims=True)
-        shares.append(np.where(total > 0, counts / np.maximum(total, 1), np.nan))
-    return np.stack(accuracy, 2), nan_mean(np.stack(shares, 2), 2)
+        male, female, neutral = (weights[:, here] @ (won[:, here] == g).T.astype(np.float64) for g in range(3))
+        total = male + female + neutral
+        shares.append(np.where(total > 0, (male - female) / np.where(total > 0, total, 1.0), np.nan))
+    return nan_mean(np.stack(shares, 2), 2)
 
 
 def _distance(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
@@ -184,26 +217,5 @@ def _distance(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
         squares = (z[groups.versions[here, 0]] - z[groups.versions[here, 1]]) ** 2
         spread = z[groups.row_category != t].std()
         w = weights[:, here]
-        found.append(np.sqrt((w @ squares) / w.sum(1)) / max(float(spread), 1e-12))
+        found.append(np.sqrt((w @ squares) / np.maximum(w.sum(1), 1e-12)) / max(float(spread), 1e-12))
     return np.stack(found, 1)
-
-
-def _by_query(values: Floats, groups: RowIndex) -> Floats:
-    return np.asarray(np.bincount(groups.query_of, values, len(groups.query_category)), np.float64)
-
-
-def _inside(inside: Floats, groups: RowIndex, weights: Floats) -> Floats:
-    """Accuracy on held-out queries of the training category itself: the mean over the categories."""
-    right = _by_query(right_rows(inside, groups).mean(0), groups)
-    rows_of = _by_query(np.ones(len(groups.query_of)), groups)
-    found = []
-    for c in range(len(groups.names)):
-        here = groups.query_category == c
-        found.append((weights[:, here] @ right[here]) / (weights[:, here] @ rows_of[here]))
-    return np.asarray(np.mean(found, axis=0))
-
-
-def _estimate(values: Floats) -> ScoreInterval:
-    """The first is of all queries as they are, the others of draws."""
-    low, high = np.quantile(values[1:], [0.025, 0.975])
-    return ScoreInterval(float(values[0]), float(low), float(high))
