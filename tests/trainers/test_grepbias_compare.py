@@ -9,7 +9,19 @@ from askew.statistics.intervals import mean_with_interval
 from askew.trainers.grepbias.compare import difference, difference_table, headline
 from askew.trainers.grepbias.cosine import best_threshold, cosines, zero_shot_cosine
 from askew.trainers.grepbias.protocol import FOLDS, query_folds
-from askew.trainers.grepbias.scores import accuracy_interval, cell_accuracy, group_rows, summarise, zero_shot_rows
+from askew.trainers.grepbias.scores import (
+    accuracy_interval,
+    cell_accuracy,
+    cell_fractions,
+    gap_interval,
+    group_rows,
+    lean_interval,
+    male_minus_female,
+    query_leans,
+    summarise,
+    winners,
+    zero_shot_rows,
+)
 from askew.trainers.grepbias.tables import (
     MethodLogits,
     accuracy_table,
@@ -105,12 +117,52 @@ def test_exchanging_two_methods_flips_the_sign_of_their_difference():
     one, other = method("one", 1, groups), method("other", 2, groups, seeds=2)
     forth, back = difference(one, other, groups), difference(other, one, groups)
     wanted = summarise(other.logits, groups), summarise(one.logits, groups)
-    for name, own in (("accuracy", "zero_shot"), ("gap", "gap"), ("distance", "distance")):
+    for name, own in (("accuracy", "zero_shot"), ("gap", "gap"), ("lean", "lean"), ("distance", "distance")):
         a, b = getattr(forth, name), getattr(back, name)
         assert a.value == pytest.approx(-b.value)
         assert a.value == pytest.approx(getattr(wanted[0], own).value - getattr(wanted[1], own).value)
         assert a.low <= a.value <= a.high
     assert (forth.accuracy.low, forth.p) == pytest.approx((-back.accuracy.high, back.p))
+
+
+def test_m_minus_f_is_the_sum_of_what_each_query_adds():
+    _, _, _, _, groups = rows()
+    logits = method("one", 3, groups, seeds=2).logits
+    found = query_leans(logits, groups)
+    for s in range(2):
+        wanted = male_minus_female(cell_fractions(winners(logits[s], groups), groups))
+        np.testing.assert_allclose(found.parts[s].sum(1), wanted)
+    np.testing.assert_allclose(found.reach.sum(2), 1.0)
+    assert (np.abs(found.parts) <= found.reach).all()
+
+
+def test_the_interval_of_m_minus_f_is_that_of_the_queries_that_count():
+    # All queries of three equal categories count; M wins half of them, F none.
+    query, category = np.repeat([f"q{i:02}" for i in range(24)], 3), np.repeat(NAMES, 24)
+    groups = group_rows(NAMES, category, query, np.ones(72, bool), np.tile(["M", "F", "N"], 24))
+    logits = np.tile([3.0, 1.0, 2.0, 2.0, 1.0, 3.0], 12)[None, None].repeat(3, 1)
+    found = lean_interval(query_leans(logits, groups))
+    wanted = mean_with_interval(np.tile([1.0, 0.0], 12), (-1.0, 1.0))
+    assert (found.value, found.low, found.high) == pytest.approx((wanted.mean, wanted.low, wanted.high))
+    # Three trainings hold at once, so each has an interval of its own, and longer.
+    gap = gap_interval(query_leans(logits, groups))
+    assert gap.value == pytest.approx(0.5) and gap.low < found.low and gap.high > found.high
+
+
+def test_the_interval_of_an_absolute_value_reaches_to_zero_where_the_sign_is_open():
+    _, _, _, _, groups = rows()
+    leans = query_leans(method("one", 1, groups).logits, groups)
+    lean, gap = lean_interval(leans), gap_interval(leans)
+    assert lean.low < 0 < lean.high and gap.low == 0.0
+    assert gap.high >= max(-lean.low, lean.high)
+
+
+def test_methods_with_other_numbers_of_seeds_are_compared_where_one_has_a_single_seed():
+    _, _, _, _, groups = rows()
+    one, two, three = (method(str(n), n, groups, seeds=n) for n in (1, 2, 3))
+    assert difference(one, three, groups).gap.high > 0
+    with pytest.raises(DataError, match=r"as many seeds, or one seed, found \(3, 2\)"):
+        difference(two, three, groups)
 
 
 def test_a_method_does_not_differ_from_itself():

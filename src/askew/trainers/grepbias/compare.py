@@ -1,13 +1,13 @@
 """Differences between methods, with intervals, and which row of a table is its headline.
 
-The accuracy of two methods is compared by paired differences of queries with the test for bounded means, which holds
-for every distribution. |M - F| and the distance of logits are no means over queries: their differences have intervals
-of the corrected bootstrap, with the same draws for both methods; these are approximate.
+Accuracy and M - F are compared by paired differences of queries with the test for bounded means, which holds for every
+distribution. The interval of a difference of |M - F| holds too, and is wide. The difference of the distance of logits
+has one of the corrected bootstrap, with the same draws for both methods; it is approximate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,17 +21,18 @@ from askew.statistics.significance import holm, two_sided_p
 from askew.trainers.card import CardTable
 from askew.trainers.grepbias.scores import (
     RowIndex,
-    Statistic,
     cell_fractions,
     distance_of,
-    gap_of,
+    gap_difference_interval,
+    lean_interval,
     nan_mean,
+    query_leans,
     query_values,
     right_rows,
     winners,
     zero_shot_rows,
 )
-from askew.trainers.grepbias.tables import MethodLogits
+from askew.trainers.grepbias.tables import INTERVALS, MethodLogits
 from askew.trainers.scores import ScoreInterval
 
 # Two accuracies this near are equal: it is what is left of rounding in a mean.
@@ -73,23 +74,22 @@ class Difference:
     accuracy: ScoreInterval
     p: float
     gap: ScoreInterval
+    lean: ScoreInterval
     distance: ScoreInterval
 
 
 def difference(old: MethodLogits, new: MethodLogits, groups: RowIndex, seed: int = 0) -> Difference:
-    """Zero-shot accuracy, |M - F| and the distance of logits: new minus old, paired by query."""
+    """Zero-shot accuracy, |M - F|, M - F and the distance of logits: new minus old, paired by query."""
     values, most = query_values(zero_shot_rows(new.logits, groups) - zero_shot_rows(old.logits, groups), groups)
     found = mean_with_interval(values, (-most, most))
     low, high = (-1.0 if found.low is None else found.low), (1.0 if found.high is None else found.high)
-
-    def drawn(statistic: Callable[[Floats, RowIndex], Statistic]) -> ScoreInterval:
-        before, after = statistic(old.logits, groups), statistic(new.logits, groups)
-        units = len(groups.query_category)
-        return ScoreInterval(*bca_interval(lambda weights: after(weights) - before(weights), units, seed))
-
+    before, after = distance_of(old.logits, groups), distance_of(new.logits, groups)
+    distance = bca_interval(lambda weights: after(weights) - before(weights), len(groups.query_category), seed)
+    ours, theirs = query_leans(new.logits, groups), query_leans(old.logits, groups)
     return Difference(
         ScoreInterval(found.mean, max(low, -1.0), min(high, 1.0)),
-        two_sided_p(BoundedMean(values, -most, most)) or 0.0, drawn(gap_of), drawn(distance_of),
+        two_sided_p(BoundedMean(values, -most, most)) or 0.0, gap_difference_interval(ours, theirs),
+        lean_interval(ours.minus(theirs)), ScoreInterval(*distance),
     )  # fmt: skip
 
 
@@ -98,14 +98,14 @@ def difference_table(title: str, pairs: Sequence[tuple[MethodLogits, MethodLogit
     found = [difference(old, new, groups) for old, new in pairs]
     corrected = holm([one.p for one in found])
     rows = tuple(
-        (new.name, f"{one.accuracy.value:+.4f} {_ends(one.accuracy)}", f"{p:.3f}", f"{one.gap.value:+.4f} "
-         f"{_ends(one.gap)}", f"{one.distance.value:+.4f} {_ends(one.distance)}")
+        (new.name, _signed(one.accuracy), "< 0.001" if p < 0.001 else f"{p:.3f}",
+         *(_signed(value) for value in (one.gap, one.lean, one.distance)))
         for (_, new), one, p in zip(pairs, found, corrected, strict=True)
     )  # fmt: skip
-    columns = ("method", "accuracy", "p (Holm)", "|M-F|", "M-F distance of logits")
-    heading = f"Difference, {title}, {len(groups.query_category)} queries, 95 % intervals"
-    return CardTable(f"{heading} (accuracy: paired, bounded means; others: paired BCa)", columns, rows)
+    columns = ("method", "accuracy", "p (Holm)", "|M-F|", "M-F", "M-F distance of logits")
+    heading = f"Difference, {title}, {len(groups.query_category)} queries, paired, 95 % intervals"
+    return CardTable(f"{heading} ({INTERVALS})", columns, rows)
 
 
-def _ends(one: ScoreInterval) -> str:
-    return f"[{one.low:+.4f}, {one.high:+.4f}]"
+def _signed(one: ScoreInterval) -> str:
+    return f"{one.value:+.4f} [{one.low:+.4f}, {one.high:+.4f}]"

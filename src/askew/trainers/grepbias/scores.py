@@ -4,22 +4,25 @@ A cell is a training category and a test category; its rows are those of the tes
 document has three versions. The version with the highest logit wins; the query counts where that logit is above zero
 (it is retrieved, and rightly) and where the male and the female version do not have the same logit.
 
-Intervals are over queries, with the trained models as they are. An accuracy is a mean of one value for each query, so
-its interval inverts the test for bounded means. M - F is a mean of shares of the queries that count, |M - F| takes
-absolute values of it, the distance is a root: none of them is a mean over queries. Their intervals are from the
-corrected bootstrap, which is approximate.
+Intervals are over queries, with the trained models as they are. An accuracy and M - F are sums of one bounded value for
+each query, so their intervals invert the test for bounded means; for M - F it is taken as given which queries count.
+|M - F| is a mean of absolute values, which the bootstrap pulls away from zero: its interval comes from those of M - F
+of all trainings together, which hold at once (Bonferroni). The distance is a root of a mean of values without bounds:
+it has an interval of the corrected bootstrap, which is approximate.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.errors import DataError
 from askew.core.ranking import Flags, Floats, Ints
-from askew.statistics.intervals import mean_with_interval
+from askew.statistics.intervals import LEVEL, mean_with_interval
 from askew.statistics.resampling import bca_interval
 from askew.trainers.scores import ScoreInterval
 
@@ -118,8 +121,8 @@ class Summary:
     """A method on all cells: means over seeds and trainings, intervals over queries.
 
     ``zero_shot``  accuracy on the other categories.
-    ``gap``        mean over trainings of |M - F|. Drawn queries can only widen it: the interval is approximate.
-    ``lean``       mean over trainings of M - F with its sign, which has no such pull.
+    ``gap``        mean over trainings of |M - F|.
+    ``lean``       mean over trainings of M - F with its sign.
     ``distance``   root mean squared difference between the logits of the male and the female version of a relevant
                    document of another category, in standard deviations of the logits.
     ``fitted``     accuracy on the training category itself, its training rows (as published).
@@ -140,15 +143,13 @@ def summarise(logits: Floats, groups: RowIndex, inside: Floats | None = None, se
     fitted = right_rows(logits, groups).mean(0)[groups.row_category, np.arange(len(groups.row_category))]
     held_out = None if inside is None else accuracy_interval(right_rows(inside, groups).mean(0), groups)
     accuracy = [average_zero_shot(cell_accuracy(one, groups)).mean() for one in logits]
-    gaps = [float(gap_of(one[None], groups)(np.ones((1, len(groups.query_category))))[0]) for one in logits]
-    gap, lean, distance = (
-        ScoreInterval(*bca_interval(statistic(logits, groups), len(groups.query_category), seed))
-        for statistic in (gap_of, lean_of, distance_of)
-    )
+    leans = query_leans(logits, groups)
+    gaps = np.abs(leans.parts.sum(2)).mean(1)
+    distance = bca_interval(distance_of(logits, groups), len(groups.query_category), seed)
     return Summary(
-        accuracy_interval(zero_shot_rows(logits, groups), groups), gap, lean, distance,
-        accuracy_interval(fitted, groups), held_out,
-        tuple((float(a), g) for a, g in zip(accuracy, gaps, strict=True)),
+        accuracy_interval(zero_shot_rows(logits, groups), groups), gap_interval(leans), lean_interval(leans),
+        ScoreInterval(*distance), accuracy_interval(fitted, groups), held_out,
+        tuple((float(a), float(g)) for a, g in zip(accuracy, gaps, strict=True)),
     )  # fmt: skip
 
 
@@ -174,39 +175,80 @@ def accuracy_interval(rows: Floats, groups: RowIndex) -> ScoreInterval:
     return ScoreInterval(found.mean, found.low or 0.0, 1.0 if found.high is None else min(found.high, 1.0))
 
 
-# Statistics as functions of weights of the queries (draws by queries), the mean over seeds and trainings.
-Statistic = Callable[[Floats], Floats]
+@dataclass(frozen=True)
+class QueryLeans:
+    """What each query adds to M - F of each seed and training, and how much it could add at most (``reach``).
+
+    Both are seeds by trainings by queries. A query that does not count adds nothing.
+    """
+
+    parts: Floats
+    reach: Floats
+
+    def minus(self, other: QueryLeans) -> QueryLeans:
+        """The difference of two methods, seed by seed; one of them may have a single seed."""
+        seeds = len(self.parts), len(other.parts)
+        if seeds[0] != seeds[1] and 1 not in seeds:
+            raise DataError(f"differences: expected two methods with as many seeds, or one seed, found {seeds}")
+        return QueryLeans(self.parts - other.parts, self.reach + other.reach)
 
 
-def gap_of(logits: Floats, groups: RowIndex) -> Statistic:
-    """|M - F|: the absolute value for each seed and training first."""
-    return _weighted(logits, lambda one, weights: np.abs(_leans(one, groups, weights)))
+def query_leans(logits: Floats, groups: RowIndex) -> QueryLeans:
+    """M - F is the mean over categories of (wins of M - wins of F) / queries that count."""
+    won = np.stack([winners(one, groups) for one in logits])
+    of_category = groups.query_category == np.arange(len(groups.names))[:, None]
+    counted = np.einsum("stq,cq->stc", (won != NO_WINNER).astype(np.float64), of_category.astype(np.float64))
+    there = np.maximum((counted > 0).sum(2), 1)[:, :, None]
+    reach = (won != NO_WINNER) / (there * np.maximum(counted, 1))[:, :, groups.query_category]
+    return QueryLeans(reach * ((won == 0).astype(np.float64) - (won == 1)), np.asarray(reach))
 
 
-def lean_of(logits: Floats, groups: RowIndex) -> Statistic:
-    """M - F with its sign."""
-    return _weighted(logits, lambda one, weights: _leans(one, groups, weights))
+def lean_interval(leans: QueryLeans) -> ScoreInterval:
+    """The mean over seeds and trainings."""
+    return _sum_interval(leans.parts.mean((0, 1)), leans.reach.mean((0, 1)), LEVEL)
 
 
-def distance_of(logits: Floats, groups: RowIndex) -> Statistic:
-    """The distance between the logits of the male and the female version."""
-    return _weighted(logits, lambda one, weights: _distance(one, groups, weights))
+def gap_interval(leans: QueryLeans) -> ScoreInterval:
+    """The mean of absolute values, from intervals of all seeds and trainings that hold at once."""
+    ends = [(abs(one.low), abs(one.high), one.low <= 0 <= one.high) for one in _at_once(leans)]
+    low = np.mean([0.0 if zero else min(a, b) for a, b, zero in ends])
+    return ScoreInterval(_gap(leans), float(low), float(np.mean([max(a, b) for a, b, _ in ends])))
 
 
-def _weighted(logits: Floats, by_training: Callable[[Floats, Floats], Floats]) -> Statistic:
-    return lambda weights: np.asarray(np.mean([by_training(one, weights).mean(1) for one in logits], axis=0))
+def gap_difference_interval(new: QueryLeans, old: QueryLeans) -> ScoreInterval:
+    """|M - F| of new minus that of old: no absolute value changes by more than the value itself."""
+    most = float(np.mean([max(abs(one.low), abs(one.high)) for one in _at_once(new.minus(old))]))
+    return ScoreInterval(_gap(new) - _gap(old), max(-most, -1.0), min(most, 1.0))
 
 
-def _leans(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
-    """M - F of draws by trainings, of shares averaged over categories."""
-    won = winners(logits, groups)
-    shares = []
-    for c in range(len(groups.names)):
-        here = groups.query_category == c
-        male, female, neutral = (weights[:, here] @ (won[:, here] == g).T.astype(np.float64) for g in range(3))
-        total = male + female + neutral
-        shares.append(np.where(total > 0, (male - female) / np.where(total > 0, total, 1.0), np.nan))
-    return nan_mean(np.stack(shares, 2), 2)
+def _gap(leans: QueryLeans) -> float:
+    return float(np.abs(leans.parts.sum(2)).mean())
+
+
+def _at_once(leans: QueryLeans) -> list[ScoreInterval]:
+    parts, reach = (one.reshape(-1, one.shape[-1]) for one in (leans.parts, leans.reach))
+    level = 1 - (1 - LEVEL) / len(parts)
+    return [_sum_interval(own, most, level) for own, most in zip(parts, reach, strict=True)]
+
+
+def _sum_interval(parts: Floats, reach: Floats, level: float) -> ScoreInterval:
+    """The sum of parts of queries, each of which is within its reach; those that cannot add anything are left out."""
+    here = np.flatnonzero(reach > 0)
+    limit = math.ceil(float(reach.sum()) - 1e-9)  # 1, or 2 for a difference
+    if not len(here):
+        return ScoreInterval(0.0, -1.0, 1.0)
+    bound = len(here) * float(reach.max())
+    found = mean_with_interval(len(here) * parts[here], (-bound, bound), level)
+    low, high = (-limit if found.low is None else found.low), (limit if found.high is None else found.high)
+    return ScoreInterval(found.mean, max(low, -limit), min(high, limit))
+
+
+def distance_of(logits: Floats, groups: RowIndex) -> Callable[[Floats], Floats]:
+    """The distance between the logits of the male and the female version: the mean over seeds and trainings.
+
+    As a function of weights of the queries: draws by queries.
+    """
+    return lambda weights: np.asarray(np.mean([_distance(one, groups, weights).mean(1) for one in logits], axis=0))
 
 
 def _distance(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:

@@ -31,6 +31,8 @@ from askew.trainers.grepbias.scores import (
 )
 from askew.trainers.published import read_published
 
+# How the intervals of a table were made.
+INTERVALS = "test for bounded means; of the distance: corrected bootstrap"
 _WORD = re.compile(r"[a-z]{2,}")
 
 
@@ -138,9 +140,7 @@ def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTabl
         "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
         "held-out diagonal", "seeds (sd of accuracy/|M-F|)",
     )  # fmt: skip
-    heading = (
-        f"All methods, {len(groups.query_category)} queries, 95 % intervals (accuracy: bounded means; others: BCa)"
-    )
+    heading = f"All methods, {len(groups.query_category)} queries, 95 % intervals ({INTERVALS})"
     return CardTable(heading, columns, tuple(rows))
 
 
