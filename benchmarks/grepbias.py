@@ -2,9 +2,11 @@
 
     python benchmarks/grepbias.py --data GREPBIASIR --work WORK                      the heads, and all tables
     python benchmarks/grepbias.py --data GREPBIASIR --work WORK --train full lora    trained encoders too: a GPU helps
+    python benchmarks/grepbias.py --data GREPBIASIR --from-scores                    all tables from kept scores
 
-What is trained lies in WORK as logits, so that it may be trained on one machine (``--only-train``: numpy, torch,
-transformers and accelerate, for LoRA peft) and shown on another. ``--model`` is an encoder by name or folder.
+Every row of a table is kept as scores in benchmarks/arena/grepbias (``--scores``: another folder), and the tables are
+computed from these files alone. ``--only-train`` needs numpy, torch, transformers and accelerate, for LoRA peft, so
+that encoders may be trained on another machine. ``--model`` is an encoder by name or folder.
 """
 
 from __future__ import annotations
@@ -13,21 +15,23 @@ import argparse
 import json
 import time
 from dataclasses import asdict, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from askew.core.errors import DataError
 from askew.corpora.grepbias import GrepBias, read_grepbias
 from askew.models.find import MINILM, identify
 from askew.models.relevance import encode_pairs
 from askew.trainers.card import CardTable, hardware, shown
 from askew.trainers.common import choose_device, remembered
+from askew.trainers.grepbias.compare import HEADLINE_RULE, difference_table, headline
+from askew.trainers.grepbias.cosine import cosines, zero_shot_cosine
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts
 from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadInputs, HeadSettings
 from askew.trainers.grepbias.pairs import alpha_grid
-from askew.trainers.grepbias.protocol import zero_shot_heads
+from askew.trainers.grepbias.protocol import ZeroShot, zero_shot_heads
 from askew.trainers.grepbias.scores import RowIndex, group_rows
 from askew.trainers.grepbias.tables import (
     MethodLogits,
@@ -39,6 +43,7 @@ from askew.trainers.grepbias.tables import (
 )
 from askew.trainers.grepbias.transfer import zero_shot_finetuned
 
+SCORES = Path(__file__).parent / "arena" / "grepbias"
 SEEDS = (1, 2, 3, 4, 5)
 # The one setting of the penalty for trained encoders: the end of the published grid, set before any was trained.
 STRONGEST = {"alpha_mf": 2.0, "alpha_mn": 2.0, "alpha_fn": 2.0}
@@ -47,6 +52,160 @@ RUNS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "lora": ("lora", {}, True),
     "lora-penalty": ("lora", STRONGEST, True),
 }
+_BODY, _TITLE = "body", "title and body"
+
+
+def text_of(with_title: bool) -> str:
+    return _TITLE if with_title else _BODY
+
+
+def cosine_name(text: str) -> str:
+    return f"cosine, {text}, untrained"
+
+
+# Kept scores: one file for each row of the tables.
+
+
+def file_of(options: Any, name: str) -> Path:
+    return Path(options.scores) / f"{name.replace(', ', '-').replace(' ', '_')}.npz"
+
+
+def hashes(data: GrepBias) -> list[str]:
+    return [one["sha256"] for one in data.files]
+
+
+def source_of(data: GrepBias, options: Any) -> dict[str, Any]:
+    return {"data": hashes(data), "model": identify(options.model)}
+
+
+def keep(data: GrepBias, options: Any, name: str, facts: dict[str, Any], **arrays: Any) -> None:
+    """Write the scores of a row as 32-bit numbers, with what they were computed from."""
+    file = file_of(options, name)
+    if file.is_file():
+        with np.load(file, allow_pickle=False) as kept:
+            same_source(file, json.loads(str(kept["about"])), source_of(data, options))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    about = json.dumps({"name": name, **source_of(data, options), **facts})
+    small = {key: np.asarray(value, np.float32) for key, value in arrays.items()}
+    np.savez_compressed(file, about=np.array(about), **small)
+
+
+def read_kept(data: GrepBias, options: Any) -> tuple[list[MethodLogits], list[str]]:
+    """The rows of the tables from their files, by name, and a line on how each was computed."""
+    found, source = {}, None
+    for file in Path(options.scores).glob("*.npz"):
+        with np.load(file, allow_pickle=False) as kept:
+            about = json.loads(str(kept["about"]))
+            arrays = {name: kept[name].astype(np.float64) for name in kept.files if name != "about"}
+        # The encoder need not be installed to read scores; but all of them are of one encoder.
+        source = source or {"data": hashes(data), "model": about["model"]}
+        same_source(file, about, source)
+        line = f"{about['seconds']:.0f} s on {about['hardware']}" if "seconds" in about else "nothing trained"
+        found[about["name"]] = _method(data, about, arrays), f"{about['name']}: {line}"
+    if source is None:
+        raise DataError(
+            f"{options.scores}: expected kept scores (*.npz), found none; train first, without from_scores="
+        )
+    ordered = [found[name] for name in sorted(found)]
+    return [one for one, _ in ordered], [f"encoder {source['model']}", *(line for _, line in ordered)]
+
+
+def same_source(file: Path, about: dict[str, Any], source: dict[str, Any]) -> None:
+    """Refuse scores of other data or of another encoder."""
+    for key, wanted in source.items():
+        if about[key] != wanted:
+            raise DataError(f"{file}: expected scores of the {key} {wanted}, found {about[key]}; give another scores=")
+
+
+def _method(data: GrepBias, about: dict[str, Any], arrays: dict[str, Any]) -> MethodLogits:
+    if "cosine" in arrays:
+        made = zero_shot_cosine(arrays["cosine"], data.relevant, data.query_id, data.category, data.categories)
+        return MethodLogits(about["name"], made.logits, made.inside)
+    inside = arrays["inside"]
+    return MethodLogits(about["name"], arrays["logits"], inside if inside.size else None, about["chosen"])
+
+
+# What is trained.
+
+
+def encoded(data: GrepBias, layout: str, with_title: bool, options: Any) -> Any:
+    return encode_pairs(
+        data.query, data.texts(with_title), options.model, layout, options.work / "vectors", options.device
+    )
+
+
+def baselines(data: GrepBias, options: Any) -> None:
+    """The cosines of the untrained encoder."""
+    for with_title in (False, True):
+        found = cosines(encoded(data, "apart", with_title, options))
+        keep(data, options, cosine_name(text_of(with_title)), {}, cosine=found)
+
+
+def heads(data: GrepBias, options: Any) -> None:
+    """A head without the penalty, then with it. The converged one is the same for every seed, but for random pairs."""
+    both = (None, alpha_grid())
+    for layout, with_title, settings, seeds, grids in (
+        ("joint", False, PUBLISHED, SEEDS, both),
+        ("apart", False, CONVERGED, (7,), both),
+        ("apart", True, CONVERGED, (7,), both),
+        ("apart", True, replace(CONVERGED, pairs="batch"), (7,), both[1:]),
+    ):
+        rows = HeadInputs(encoded(data, layout, with_title, options), data.relevant, data.gender, data.query_id)
+        for grid in grids:
+            name = title(layout, with_title, settings, grid is not None)
+            about = {**source_of(data, options), "seeds": seeds, "folds": "alphas of other folds", **asdict(settings)}
+
+            def make(
+                rows: HeadInputs = rows, settings: HeadSettings = settings, seeds: tuple[int, ...] = seeds,
+                grid: Any = grid,
+            ) -> dict[str, Any]:  # fmt: skip
+                began = time.monotonic()
+                found = zero_shot_heads(rows, data.category, data.categories, settings, seeds, grid)
+                return {
+                    "logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen,
+                    "seconds": time.monotonic() - began, "hardware": hardware(options.device),
+                }  # fmt: skip
+
+            found = remembered((options.work / file_of(options, name).name).with_suffix(".json"), about, make)
+            facts = {**about, **{key: found[key] for key in ("chosen", "seconds", "hardware")}}
+            keep(data, options, name, facts, logits=found["logits"], inside=found["inside"])
+
+
+def title(layout: str, with_title: bool, settings: HeadSettings, penalty: bool) -> str:
+    how = "published settings" if settings.batch_size else "converged"
+    pairs = {"batch": "pairs of a batch" if settings.batch_size else "random pairs", "query": "pairs of a query"}
+    return f"head, {layout}, {text_of(with_title)}, {how}" + (
+        f", penalty on {pairs[settings.pairs]}" if penalty else ""
+    )
+
+
+def trained(data: GrepBias, options: Any) -> None:
+    """Train the encoders that are asked for and keep their scores."""
+    for key in options.train:
+        method, alphas, folds = RUNS[key]
+        for with_title in (False, True) if method == "lora" else (False,):
+            texts = FinetuneTexts(data.query, tuple(data.texts(with_title)), data.relevant, data.gender, data.query_id)
+            settings = FinetuneSettings(method=method, model=options.model, **alphas)
+            about = {"data": hashes(data), "with_title": with_title}
+            began = time.monotonic()
+            found: ZeroShot = zero_shot_finetuned(
+                texts, data.category, data.categories, settings, PACES[method],
+                options.work / "parts" / ("title" if with_title else "body"), about, options.seeds,
+                folds and not options.no_folds, options.device, said,
+            )  # fmt: skip
+            facts = {
+                "seeds": options.seeds, **asdict(settings), "model": identify(options.model), "chosen": (),
+                "seconds": time.monotonic() - began, "hardware": hardware(options.device),
+            }  # fmt: skip
+            keep(data, options, f"{key}, {text_of(with_title)}", facts, logits=found.logits, inside=found.inside)
+
+
+def said(done: int, total: int, label: str) -> None:
+    if done % 10 == 0 or done == total:
+        print(f"  {label} {done} of {total}", flush=True)
+
+
+# What is printed.
 
 
 def show(table: CardTable) -> None:
@@ -57,102 +216,62 @@ def show(table: CardTable) -> None:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def heads(data: GrepBias, options: Any) -> list[MethodLogits]:
-    """A head without the penalty, then with it. The converged one is the same for every seed, but for random pairs."""
-    made = []
-    both = (None, alpha_grid())
-    for layout, with_title, settings, seeds, grids in (
-        ("joint", False, PUBLISHED, SEEDS, both),
-        ("apart", False, CONVERGED, (7,), both),
-        ("apart", True, CONVERGED, (7,), both),
-        ("apart", True, replace(CONVERGED, pairs="batch"), (7,), both[1:]),
-    ):
-        for grid in grids:
-            name = title(layout, with_title, settings, grid is not None)
-            about = {"data": [one["sha256"] for one in data.files], "model": identify(options.model), "seeds": seeds,
-                     **asdict(settings)}  # fmt: skip
-
-            def make(
-                layout: str = layout, with_title: bool = with_title, settings: HeadSettings = settings,
-                seeds: tuple[int, ...] = seeds, grid: Any = grid,
-            ) -> dict[str, Any]:  # fmt: skip
-                began = time.monotonic()
-                rows = encoded(data, layout, with_title, options)
-                found = zero_shot_heads(rows, data.category, data.categories, settings, seeds, grid)
-                return {
-                    "logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen,
-                    "seconds": time.monotonic() - began,
-                }  # fmt: skip
-
-            found = remembered(options.work / f"{name.replace(', ', '-').replace(' ', '_')}.json", about, make)
-            print(f"{name}: {found['seconds']:.0f} s", flush=True)
-            made.append(MethodLogits(name, np.array(found["logits"]), np.array(found["inside"]), found["chosen"]))
-    return made
-
-
-def title(layout: str, with_title: bool, settings: HeadSettings, penalty: bool) -> str:
-    text = "title and body" if with_title else "body"
-    how = "published settings" if settings.batch_size else "converged"
-    pairs = {"batch": "pairs of a batch" if settings.batch_size else "random pairs", "query": "pairs of a query"}
-    return f"head, {layout}, {text}, {how}" + (f", penalty on {pairs[settings.pairs]}" if penalty else "")
-
-
-def encoded(data: GrepBias, layout: str, with_title: bool, options: Any) -> HeadInputs:
-    vectors = encode_pairs(
-        data.query, data.texts(with_title), options.model, layout, options.work / "vectors", options.device
-    )
-    return HeadInputs(vectors, data.relevant, data.gender, data.query_id)
-
-
-def trained(data: GrepBias, options: Any) -> None:
-    """Train what is asked for and write its logits."""
-    for key in options.train:
-        method, alphas, folds = RUNS[key]
-        for with_title in (False, True) if method == "lora" else (False,):
-            texts = FinetuneTexts(data.query, tuple(data.texts(with_title)), data.relevant, data.gender, data.query_id)
-            settings = FinetuneSettings(method=method, model=options.model, **alphas)
-            about = {"data": [one["sha256"] for one in data.files], "with_title": with_title}
-            began = time.monotonic()
-            text = "title" if with_title else "body"
-            found = zero_shot_finetuned(
-                texts, data.category, data.categories, settings, PACES[method], options.work / "parts" / text, about,
-                options.seeds, folds and not options.no_folds, options.device, said,
-            )  # fmt: skip
-            name = f"{key}, {'title and body' if with_title else 'body'}"
-            facts = {
-                "name": name, "hardware": hardware(options.device), "seconds": time.monotonic() - began,
-                "logits": found.logits.round(5).tolist(), "inside": found.inside.round(5).tolist(),
-            }  # fmt: skip
-            options.work.mkdir(parents=True, exist_ok=True)
-            file = options.work / f"logits-{key}-{text}.json"
-            file.write_text(json.dumps(facts), encoding="utf-8")
-            print(f"{name}: {facts['seconds']:.0f} s on {facts['hardware']}", flush=True)
-
-
-def said(done: int, total: int, label: str) -> None:
-    if done % 10 == 0 or done == total:
-        print(f"  {label} {done} of {total}", flush=True)
-
-
-def read_trained(work: Path) -> list[MethodLogits]:
-    found = []
-    for file in sorted(work.glob("logits-*.json")):
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        inside = np.array(facts["inside"])
-        found.append(MethodLogits(facts["name"], np.array(facts["logits"]), inside if inside.size else None))
-    return found
-
-
 def stop_words() -> frozenset[str]:
     from askew.reformulators.lexical import question_rules
 
     return question_rules().stop_words
 
 
+def baseline_of(result: MethodLogits, results: list[MethodLogits]) -> MethodLogits:
+    """The cosine on the same text."""
+    wanted = cosine_name(_TITLE if _TITLE in result.name else _BODY)
+    return next(one for one in results if one.name == wanted)
+
+
+def penalty_pairs(results: list[MethodLogits]) -> list[tuple[MethodLogits, MethodLogits]]:
+    """Each method without the penalty beside the same with it."""
+    plain = [one for one in results if "penalty" not in one.name]
+    return [
+        (before, after) for before in plain for after in results
+        if after.name.startswith(f"{before.name}, penalty")
+        or after.name == before.name.replace("lora,", "lora-penalty,") != before.name
+    ]  # fmt: skip
+
+
+def all_tables(results: list[MethodLogits], groups: RowIndex, data: GrepBias) -> list[CardTable]:
+    def base(one: MethodLogits) -> MethodLogits:
+        return baseline_of(one, results)
+
+    made = [accuracy_table("1", one, groups, base(one)) for one in results if one.name.startswith("full")]
+    pairs = penalty_pairs(results)
+    for before in dict.fromkeys(before.name for before, _ in pairs):
+        one = next(result for result in results if result.name == before)
+        made += [accuracy_table("2", one, groups, base(one)), fractions_table(one, groups, base(one))]
+        for after in [b for a, b in pairs if a is one]:
+            made += [accuracy_table("5", after, groups, base(after)), before_after_table(one, after, groups, base(one))]
+    bodies = {name: [data.body[i] for i in np.flatnonzero(data.category == name)] for name in data.categories}
+    compared = [(base(one), one) for one in results if base(one) is not one]
+    return [
+        *made, words_table(data.categories, bodies, stop_words()), summary_table(results, groups),
+        difference_table("trained - untrained cosine on the same text", compared, groups),
+        difference_table("with the penalty - without it", pairs, groups),
+    ]  # fmt: skip
+
+
+def say_headline(results: list[MethodLogits], groups: RowIndex) -> None:
+    """The row that the rule picks, and its figures."""
+    picked = headline(results, groups)
+    print(f"\nheadline rule: {HEADLINE_RULE}")
+    for name, accuracy, gap in picked.candidates:
+        print(f"  {'picked' if name == picked.name else '      '}  {accuracy:.4f}  {gap:.4f}  {name}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--work", type=Path, help="where what was trained is kept between runs")
+    parser.add_argument("--scores", type=Path, default=SCORES, help="the folder of kept scores")
+    parser.add_argument("--from-scores", action="store_true", help="train nothing: all tables from kept scores")
     parser.add_argument("--model", default=MINILM)
     parser.add_argument("--train", nargs="*", choices=RUNS, default=[])
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
@@ -160,30 +279,31 @@ def main() -> None:
     parser.add_argument("--only-train", action="store_true")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
-    options.device = choose_device(options.device)
+    if options.work is None and not options.from_scores:
+        parser.error("give --work FOLDER, or --from-scores to train nothing")
     data = read_grepbias(options.data)
-    print(f"{len(data)} rows of {len(data.categories)} categories; {data.notes}; encoder {identify(options.model)}")
-    trained(data, options)
-    if options.only_train:
-        return
+    print(f"{len(data)} rows of {len(data.categories)} categories; {data.notes}")
+    if not options.from_scores:
+        options.device = choose_device(options.device)
+        trained(data, options)
+        if options.only_train:
+            return
+        baselines(data, options)
+        heads(data, options)
+    tell(data, options)
+
+
+def tell(data: GrepBias, options: Any) -> None:
+    """Everything that is printed, from kept scores."""
+    results, lines = read_kept(data, options)
+    print("\n".join(lines))
     groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
-    results = [*heads(data, options), *read_trained(options.work)]
     for table in all_tables(results, groups, data):
         show(table)
+    say_headline(results, groups)
     for result in results:
-        if result.chosen:
+        if np.any(result.chosen):
             print(f"\nalphas MF, MN, FN of {result.name}, first seed: {result.chosen[0]}")
-
-
-def all_tables(results: list[MethodLogits], groups: RowIndex, data: GrepBias) -> list[CardTable]:
-    full = [accuracy_table("1", one, groups) for one in results if one.name.startswith("full")]
-    pairs = [(a, b) for a, b in pairwise(results) if b.name.startswith(f"{a.name}, penalty")]
-    made = list(full)
-    for before, after in pairs:
-        made += [accuracy_table("2", before, groups), fractions_table(before, groups)]
-        made += [accuracy_table("5", after, groups), before_after_table(before, after, groups)]
-    bodies = {name: [data.body[i] for i in np.flatnonzero(data.category == name)] for name in data.categories}
-    return [*made, words_table(data.categories, bodies, stop_words()), summary_table(results, groups)]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 
 from askew.app.search.retrieve import index_documents
 from askew.classifiers.lexical import LexicalClassifier
+from askew.core.errors import DataError
 from askew.core.lexicon import load_lexicon
 from askew.core.split import part_of
 from askew.corpora.collection import open_collection
@@ -179,6 +180,65 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
     line = next(line for line in table.splitlines() if line.startswith("Child Care"))
     column = ["Sex", "Career", "Child", "Appearance"].index("Appearance")
     assert re.findall(r"(0\.\d+|1\.000) \[", line)[column] == f"{((logits > 0) == test.relevant).mean():.3f}"
+
+
+@pytest.fixture
+def grepbias(data):
+    """The program, its data, and options that read kept scores."""
+    from types import SimpleNamespace
+
+    from askew.corpora.grepbias import read_grepbias
+
+    program = load(ROOT / "benchmarks" / "grepbias.py")
+    rows = read_grepbias(data / "gender_queries" / "grepbiasir")
+    return program, rows, SimpleNamespace(scores=program.SCORES)
+
+
+def test_the_kept_scores_of_grepbias_give_every_recorded_table(grepbias, recorded, capsys):
+    program, rows, options = grepbias
+    program.tell(rows, options)
+    printed = capsys.readouterr().out.strip("\n")
+    text = recorded("grepbias.py").partition("```\n")[2].partition("\n```")[0]
+    assert text.split("\n", 1)[1] == printed
+    summary = text.partition("All methods")[2].partition("\n\n")[0].splitlines()[2:]
+    assert [line.split("  ")[0] for line in summary][:2] == [
+        program.cosine_name(one) for one in ("body", "title and body")
+    ]
+    assert len(summary) == len(list(program.SCORES.glob("*.npz")))
+
+
+def test_the_headline_of_grepbias_in_the_results_is_the_row_that_the_rule_picks(grepbias):
+    from askew.trainers.grepbias.compare import HEADLINE_RULE, headline
+    from askew.trainers.grepbias.scores import group_rows
+
+    program, rows, options = grepbias
+    groups = group_rows(rows.categories, rows.category, rows.query_id, rows.relevant, rows.gender)
+    picked = headline(program.read_kept(rows, options)[0], groups)
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("**GrepBiasIR, zero-shot**")[2]
+    page = page.partition("\n**")[0]
+    assert HEADLINE_RULE in page
+    assert [line.split("  ")[-1] for line in page.splitlines() if line.strip().startswith("picked")] == [picked.name]
+    assert re.search(rf"^{re.escape(picked.name)} +0\.\d+ \[", page, re.MULTILINE)
+
+
+def test_kept_scores_of_other_data_or_another_encoder_are_refused(grepbias, tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    program, rows, options = grepbias
+    other = replace(rows, files=({**rows.files[0], "sha256": "0"}, *rows.files[1:]))
+    with pytest.raises(DataError, match="expected scores of the data"):
+        program.read_kept(other, options)
+    with pytest.raises(DataError, match="expected kept scores"):
+        program.read_kept(rows, replace_scores(options, tmp_path))
+    monkeypatch.setattr(program, "identify", str)
+    options = replace_scores(options, tmp_path, "one")
+    program.keep(rows, options, "row", {}, cosine=[0.0])
+    with pytest.raises(DataError, match="expected scores of the model two, found one"):
+        program.keep(rows, replace_scores(options, tmp_path, "two"), "row", {}, cosine=[0.0])
+
+
+def replace_scores(options, folder, model=""):
+    return type(options)(**{**vars(options), "scores": folder, "model": model})
 
 
 def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):

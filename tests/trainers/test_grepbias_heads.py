@@ -200,6 +200,18 @@ def test_rows_of_the_test_categories_have_no_part_in_the_choice_of_the_alphas():
     assert (first.logits[0, 1] != flipped.logits[0, 1]).any()
 
 
+def test_on_the_diagonal_the_alphas_of_a_fold_are_chosen_by_the_other_folds():
+    rows = toy_rows(10, gender_weight=1.5)
+    how, grid = replace(CONVERGED, epochs=20), alpha_grid((0.0, 2.0))
+    found = zero_shot_heads(rows, np.full(len(rows), "a"), ("a",), how, (7,), grid).inside[0]
+    held_out, fold = held_out_logits(rows, grid, how), query_folds(rows.query, 5, 7)
+    for k in range(5):
+        others = fold != k
+        accuracy = ((held_out[others] > 0) == rows.relevant[others][:, None]).mean(0)
+        lean = np.where(accuracy >= accuracy[0] - 0.02, relative_gap(held_out[others], rows.take(others)), np.inf)
+        np.testing.assert_array_equal(found[~others], held_out[~others, lean.argmin()])
+
+
 def test_rows_without_both_genders_cannot_tell_the_gap():
     rows = toy_rows(6)
     with pytest.raises(DataError, match="in a male and a female version, found none"):

@@ -110,12 +110,12 @@ def test_tables_show_ours_and_in_brackets_the_published():
         names, np.repeat(names, 4), query, np.tile([True, True, True, False], 7), np.tile(["M", "F", "N", "N"], 7)
     )
     rng = np.random.default_rng(0)
-    before, after = (MethodLogits(name, rng.normal(size=(2, 7, 28))) for name in ("one", "two"))
-    shown = accuracy_table("2", before, groups)
+    before, after, untrained = (MethodLogits(name, rng.normal(size=(2, 7, 28))) for name in ("one", "two", "cosine"))
+    shown = accuracy_table("2", before, groups, untrained)
     assert shown.rows[0][1].endswith("[0.957]") and shown.rows[0][-1].endswith("[0.679]")
-    assert shown.rows[-1][0] == "mean" and shown.rows[-1][-1].endswith("[0.694]")
-    assert fractions_table(before, groups).rows[1][1] == "0.13/0.18/0.69"
-    assert before_after_table(before, after, groups).rows[-1][-1].endswith("[0.057]")
+    assert shown.rows[-2][0] == "mean" and shown.rows[-2][-1].endswith("[0.694]")
+    assert fractions_table(before, groups, untrained).rows[1][1] == "0.13/0.18/0.69"
+    assert before_after_table(before, after, groups, untrained).rows[-2][-1].endswith("[0.057]")
     total = summary_table([before, after], groups)
     assert [row[0] for row in total.rows] == ["one", "two"] and total.rows[0][-1].startswith("2 (")
 

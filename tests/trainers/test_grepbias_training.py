@@ -165,7 +165,14 @@ def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, 
     assert ((logits > 0) == data.relevant).mean() > 0.8
     assert made.measured["summary"]["zero_shot"]["value"] > 0.5
     assert set(made.measured["alphas"]) == {"MF", "MN", "FN"}
-    assert "trained on one category and tested on the others" in (out / "README.md").read_text(encoding="utf-8")
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "trained on one category and tested on the others" in card
+    assert card.count("| cosine, title and body, untrained |") == 3 and "trained - untrained cosine" in card
+    summary, cosine, gain = (
+        made.measured[name] for name in ("summary", "untrained cosine", "trained - untrained cosine")
+    )
+    wanted = summary["zero_shot"]["value"] - cosine["zero_shot"]["value"]
+    assert gain["accuracy"]["value"] == pytest.approx(wanted)
     assert train_adapter(folder, out, job, "cpu") == replace(made, new=False)
     with pytest.raises(StoreError, match="a model of another training"):
         train_adapter(folder, out, replace(job, most_loss=0.1), "cpu")
@@ -201,6 +208,7 @@ def test_an_encoder_learns_relevance_with_a_penalty_and_is_saved_where_a_ranker_
     made = train_adapter(folder, out, job, "cpu")
     assert made.measured["alphas"] == {"MF": 1.0, "MN": 1.0, "FN": 1.0}
     assert made.measured["summary"]["inside"] is not None
+    assert made.tables[0].rows[0][0] == "cosine, title and body, untrained"
     assert not (out / "checkpoints").exists()
     from askew.models import load_model
 
@@ -249,6 +257,7 @@ def test_the_command_trains_and_prints_its_tables(folder, tiny, tmp_path):
         given += ["--set", one]
     done = CliRunner().invoke(train_app, given, catch_exceptions=False)
     assert "zero-shot accuracy" in " ".join(done.stdout.split()) and "Career" in done.stdout
+    assert "cosine" in done.stdout and "untrained" in done.stdout
     facts = json.loads((tmp_path / "o" / "measured.json").read_text(encoding="utf-8"))
     assert facts["measured"]["alphas"] == {"MF": 0.0, "MN": 0.0, "FN": 0.0}
     assert len(facts["measured"]["chosen"]) == 2 and facts["settings"]["layout"] == "joint"

@@ -19,6 +19,8 @@ from askew.models import MINILM, identify
 from askew.models.relevance import FILE, LAYOUTS, encode_pairs
 from askew.trainers.card import WORK, Card, claim
 from askew.trainers.common import Progress, Schedule, choose_device, remembered
+from askew.trainers.grepbias.compare import difference, difference_table
+from askew.trainers.grepbias.cosine import cosines, zero_shot_cosine
 from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts, finetune, save_trained
 from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, HeadSettings, fit_heads
 from askew.trainers.grepbias.pairs import KINDS, alpha_grid
@@ -101,12 +103,26 @@ def train_adapter(
         alphas = _final_head(rows, job, out, chosen)
     else:
         alphas = _final_encoder(rows, job, out, identity, chosen, progress)
-    return finished(out, _card(rows, job, identity, chosen, command, protocol, alphas))
+    untrained = _untrained(rows, job, out / WORK, chosen)
+    return finished(out, _card(rows, job, identity, chosen, command, protocol, alphas, untrained))
 
 
 def _rows(data: GrepBias, job: AdapterJob, work: Path, device: str) -> HeadInputs:
     vectors = encode_pairs(data.query, data.texts(job.with_title), job.model, job.layout, work / "vectors", device)
     return HeadInputs(vectors, data.relevant, data.gender, data.query_id)
+
+
+def _untrained(data: GrepBias, job: AdapterJob, work: Path, device: str) -> MethodLogits:
+    """The baseline that every trained model is compared with: the cosine of its encoder before any training."""
+    vectors = _rows(data, replace(job, layout="apart"), work, device).encodings
+    found = zero_shot_cosine(
+        cosines(vectors).astype(np.float64), data.relevant, data.query_id, data.category, data.categories
+    )
+    return MethodLogits(f"cosine, {_text_name(job)}, untrained", found.logits, found.inside)
+
+
+def _text_name(job: AdapterJob) -> str:
+    return "title and body" if job.with_title else "body"
 
 
 def _texts(data: GrepBias, job: AdapterJob) -> FinetuneTexts:
@@ -164,11 +180,10 @@ def _final_encoder(
 
 def _card(
     data: GrepBias, job: AdapterJob, identity: Mapping[str, Any], device: str, command: str, protocol: ZeroShot,
-    alphas: tuple[float, ...],
+    alphas: tuple[float, ...], untrained: MethodLogits,
 ) -> Card:  # fmt: skip
     groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
-    name = f"{job.method}, {'title and body' if job.with_title else 'body'}"
-    result = MethodLogits(name, protocol.logits, protocol.inside, protocol.chosen)
+    result = MethodLogits(f"{job.method}, {_text_name(job)}", protocol.logits, protocol.inside, protocol.chosen)
     summary = summarise(result.logits, groups, result.inside)
     opened = {
         "head": "Open it with `askew.models.relevance.read_head(FOLDER)`.",
@@ -187,20 +202,32 @@ def _card(
         device=device,
         measured={
             "summary": asdict(summary),
+            "untrained cosine": asdict(summarise(untrained.logits, groups, untrained.inside)),
+            "trained - untrained cosine": asdict(difference(untrained, result, groups)),
             "alphas": dict(zip(KINDS, alphas, strict=True)),
             "chosen": protocol.chosen,
         },
         tables=(
-            summary_table([result], groups),
-            accuracy_table("5" if any(alphas) else "2", result, groups),
-            fractions_table(result, groups),
+            summary_table([untrained, result], groups),
+            difference_table("trained - untrained cosine", [(untrained, result)], groups),
+            accuracy_table("5" if any(alphas) else "2", result, groups, untrained),
+            fractions_table(result, groups, untrained),
         ),
-        limits=(
-            "The tables are of models trained on one category and tested on the others; the model in this folder is "
-            "trained on all of them and has no rows left to be tested on.",
-            "The alphas were chosen on all queries of the training category, so the held-out diagonal knows them; the "
-            "other categories had no part in the choice.",
-            f"{len(groups.query_category)} queries are few: a few hundredths more or less of |M-F| are within chance.",
-        ),
+        limits=_limits(job, len(groups.query_category)),
         extra={"identity": dict(identity)},
+    )
+
+
+def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
+    folds = (
+        "On the held-out diagonal the alphas of a fold are chosen by the other folds; heads that scored those had seen "
+        "the rows of the fold. The test categories had no part in any choice.",
+    )
+    return (
+        "The tables are of models trained on one category and tested on the others; the model in this folder is "
+        "trained on all of them and has no rows left to be tested on.",
+        "The row of the untrained cosine is the encoder before any training, with one threshold chosen on the training "
+        "category: only what is better than this row was learned here.",
+        *(folds if job.method == "head" and job.penalty else ()),
+        f"{queries} queries are few: a few hundredths more or less of |M-F| are within chance.",
     )

@@ -23,8 +23,9 @@ Progress = Callable[..., None]
 
 @dataclass(frozen=True)
 class ChosenAlphas:
-    """The chosen alphas, and the held-out accuracy and lean with them and without a penalty."""
+    """The chosen alphas and their row in the grid, and the held-out accuracy and lean with and without them."""
 
+    row: int
     alphas: tuple[float, ...]
     accuracy: float
     lean: float
@@ -35,7 +36,10 @@ class ChosenAlphas:
 @dataclass(frozen=True)
 class ZeroShot:
     """Logits of every row: seeds by training categories by rows; and ``inside``, by a model of the same category that
-    has not seen the row's query. ``chosen`` are the alphas of each seed and training category."""
+    has not seen the row's query, with alphas chosen on other queries.
+
+    ``chosen`` are the alphas of each seed and training category.
+    """
 
     logits: Floats
     inside: Floats
@@ -58,15 +62,19 @@ def choose_alphas(
 ) -> ChosenAlphas:
     """The alphas for a training category, by cross-validation inside it."""
     alphas = alpha_grid() if grid is None else grid
+    return _least_lean(held_out_logits(rows, alphas, settings, folds), rows, alphas, most_loss)
+
+
+def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> ChosenAlphas:
+    """The setting with the least held-out lean among those that lose little accuracy."""
     if alphas[0].any():
         raise DataError("alphas: expected the first setting of the grid to be no penalty at all")
-    held_out = held_out_logits(rows, alphas, settings, folds)
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)
     allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)
     best = int(allowed[np.lexsort((alphas[allowed].sum(1), -accuracy[allowed], lean[allowed]))[0]])
     return ChosenAlphas(
-        tuple(alphas[best].tolist()), float(accuracy[best]), float(lean[best]), float(accuracy[0]), float(lean[0])
+        best, tuple(alphas[best].tolist()), float(accuracy[best]), float(lean[best]), float(accuracy[0]), float(lean[0])
     )
 
 
@@ -98,6 +106,7 @@ def zero_shot_heads(
     seeds: Sequence[int] = (7,), grid: Floats | None = None, most_loss: float = 0.02, progress: Progress | None = None,
 ) -> ZeroShot:  # fmt: skip
     """The whole protocol with linear heads; without a grid there is no penalty."""
+    alphas = np.zeros((1, len(KINDS))) if grid is None else grid
     logits = np.zeros((len(seeds), len(names), len(rows)))
     inside = np.zeros((len(seeds), len(rows)))
     chosen: list[tuple[tuple[float, ...], ...]] = []
@@ -107,14 +116,23 @@ def zero_shot_heads(
         for c, name in enumerate(names):
             there = category == name
             training = rows.take(there)
-            alphas = (0.0,) * len(KINDS)
-            if grid is not None:
-                alphas = choose_alphas(training, own, grid, most_loss).alphas
-            picked.append(alphas)
-            one = np.array([alphas])
-            logits[s, c] = fit_heads(training, one, own).logits(rows.encodings)[:, 0]
-            inside[s, there] = held_out_logits(training, one, own)[:, 0]
+            held_out = held_out_logits(training, alphas, own)
+            picked.append(_least_lean(held_out, training, alphas, most_loss).alphas)
+            logits[s, c] = fit_heads(training, np.array([picked[-1]]), own).logits(rows.encodings)[:, 0]
+            inside[s, there] = _chosen_elsewhere(held_out, training, alphas, own, most_loss)
             if progress is not None:
                 progress(s * len(names) + c + 1, len(seeds) * len(names), "training heads")
         chosen.append(tuple(picked))
     return ZeroShot(logits, inside, tuple(chosen))
+
+
+def _chosen_elsewhere(
+    held_out: Floats, rows: HeadInputs, alphas: Floats, settings: HeadSettings, most_loss: float
+) -> Floats:
+    """The held-out logit of each row with the alphas that the other folds choose: its own fold has no say in them."""
+    fold = query_folds(rows.query, FOLDS, settings.seed)
+    found = np.zeros(len(rows))
+    for k in range(FOLDS):
+        others = fold != k
+        found[~others] = held_out[~others, _least_lean(held_out[others], rows.take(others), alphas, most_loss).row]
+    return found

@@ -3,20 +3,29 @@
 A cell is a training category and a test category; its rows are those of the test category. Of each query the relevant
 document has three versions. The version with the highest logit wins; the query counts where that logit is above zero
 (it is retrieved, and rightly) and where the male and the female version do not have the same logit.
+
+Intervals are over queries, with the trained models as they are. An accuracy and M - F are sums of one bounded value for
+each query, so their intervals invert the test for bounded means; for M - F it is taken as given which queries count.
+|M - F| is a mean of absolute values, which the bootstrap pulls away from zero: its interval comes from those of M - F
+of all trainings together, which hold at once (Bonferroni). The distance is a root of a mean of values without bounds:
+it has an interval of the corrected bootstrap, which is approximate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from askew.core.errors import DataError
 from askew.core.ranking import Flags, Floats, Ints
+from askew.statistics.intervals import LEVEL, mean_with_interval
+from askew.statistics.resampling import bca_interval
 from askew.trainers.scores import ScoreInterval
 
-RESAMPLES = 2000
 GENDERS = ("M", "F", "N")
 NO_WINNER = -1
 
@@ -109,12 +118,11 @@ def nan_mean(values: Floats, axis: int) -> Floats:
 
 @dataclass(frozen=True)
 class Summary:
-    """A method on all cells: means over seeds and trainings, intervals over resampled queries.
+    """A method on all cells: means over seeds and trainings, intervals over queries.
 
     ``zero_shot``  accuracy on the other categories.
-    ``gap``        mean over trainings of |M - F|. Drawn queries can only widen it, so where there is little of it
-                   the interval lies to its right.
-    ``lean``       mean over trainings of M - F with its sign, which has no such pull.
+    ``gap``        mean over trainings of |M - F|.
+    ``lean``       mean over trainings of M - F with its sign.
     ``distance``   root mean squared difference between the logits of the male and the female version of a relevant
                    document of another category, in standard deviations of the logits.
     ``fitted``     accuracy on the training category itself, its training rows (as published).
@@ -132,48 +140,115 @@ class Summary:
 
 def summarise(logits: Floats, groups: RowIndex, inside: Floats | None = None, seed: int = 0) -> Summary:
     """From logits of seeds by trainings by rows; ``inside`` are logits of seeds by rows, of held-out folds."""
-    weights = np.vstack([np.ones(len(groups.query_category)), _resampled(groups, seed)])
-    by_seed = np.stack([_points(one, groups, weights) for one in logits])
-    found = [_estimate(points) for points in by_seed.mean(0)]
-    held_out = None if inside is None else _estimate(_inside(inside, groups, weights))
-    spread = tuple((float(one[0, 0]), float(one[1, 0])) for one in by_seed)
-    return Summary(found[0], found[1], found[2], found[3], found[4], held_out, spread)
+    fitted = right_rows(logits, groups).mean(0)[groups.row_category, np.arange(len(groups.row_category))]
+    held_out = None if inside is None else accuracy_interval(right_rows(inside, groups).mean(0), groups)
+    accuracy = [average_zero_shot(cell_accuracy(one, groups)).mean() for one in logits]
+    leans = query_leans(logits, groups)
+    gaps = np.abs(leans.parts.sum(2)).mean(1)
+    distance = bca_interval(distance_of(logits, groups), len(groups.query_category), seed)
+    return Summary(
+        accuracy_interval(zero_shot_rows(logits, groups), groups), gap_interval(leans), lean_interval(leans),
+        ScoreInterval(*distance), accuracy_interval(fitted, groups), held_out,
+        tuple((float(a), float(g)) for a, g in zip(accuracy, gaps, strict=True)),
+    )  # fmt: skip
 
 
-def _resampled(groups: RowIndex, seed: int) -> Floats:
-    """How often each query is drawn: as many of each category as there are."""
-    rng = np.random.default_rng([seed, len(groups.query_category)])
-    weights = np.zeros((RESAMPLES, len(groups.query_category)))
-    for c in range(len(groups.names)):
-        places = np.flatnonzero(groups.query_category == c)
-        weights[:, places] = rng.multinomial(len(places), np.full(len(places), 1 / len(places)), size=RESAMPLES)
-    return weights
+def zero_shot_rows(logits: Floats, groups: RowIndex) -> Floats:
+    """How often each row is right: the share of seeds and trainings on other categories."""
+    other = np.arange(len(groups.names))[:, None] != groups.row_category
+    return np.asarray((right_rows(logits, groups).mean(0) * other).sum(0) / other.sum(0))
 
 
-def _points(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
-    """Zero-shot accuracy, |M - F|, M - F, distance and fitted accuracy for each row of weights of the queries."""
-    accuracy, averages = _weighted_cells(logits, groups, weights)
-    fitted = np.einsum("btt->bt", accuracy)
-    zero_shot = (accuracy.sum(2) - fitted) / (len(groups.names) - 1)
-    lean = averages[:, :, 0] - averages[:, :, 1]
-    columns = (zero_shot, np.abs(lean), lean, _distance(logits, groups, weights), fitted)
-    return np.stack([column.mean(1) for column in columns])
+def query_values(rows: Floats, groups: RowIndex) -> tuple[Floats, float]:
+    """One value for each query, whose mean is the mean over categories of the means over their rows; and the largest
+    that a row's value of 1 can make it."""
+    in_category = np.bincount(groups.row_category, minlength=len(groups.names))[groups.query_category]
+    factor = len(groups.query_category) / (len(groups.names) * in_category)
+    most = float((factor * np.bincount(groups.query_of)).max())
+    return np.asarray(factor * np.bincount(groups.query_of, rows, len(factor)), np.float64), most
 
 
-def _weighted_cells(logits: Floats, groups: RowIndex, weights: Floats) -> tuple[Floats, Floats]:
-    """Accuracy of draws by trainings by categories, and the shares of M, F, N averaged over categories."""
-    per_query = np.stack([_by_query(one, groups) for one in right_rows(logits, groups).astype(np.float64)])
-    rows_of = _by_query(np.ones(len(groups.query_of)), groups)
-    won = winners(logits, groups)
-    accuracy, shares = [], []
-    for c in range(len(groups.names)):
-        here = groups.query_category == c
-        w = weights[:, here]
-        accuracy.append((w @ per_query[:, here].T) / (w @ rows_of[here])[:, None])
-        counts = np.stack([w @ (won[:, here] == g).T.astype(np.float64) for g in range(len(GENDERS))], 2)
-        total = counts.sum(2, keepdims=True)
-        shares.append(np.where(total > 0, counts / np.maximum(total, 1), np.nan))
-    return np.stack(accuracy, 2), nan_mean(np.stack(shares, 2), 2)
+def accuracy_interval(rows: Floats, groups: RowIndex) -> ScoreInterval:
+    """The mean over categories of values of rows between 0 and 1, by the test for bounded means of queries."""
+    values, most = query_values(rows, groups)
+    found = mean_with_interval(values, (0.0, most))
+    return ScoreInterval(found.mean, found.low or 0.0, 1.0 if found.high is None else min(found.high, 1.0))
+
+
+@dataclass(frozen=True)
+class QueryLeans:
+    """What each query adds to M - F of each seed and training, and how much it could add at most (``reach``).
+
+    Both are seeds by trainings by queries. A query that does not count adds nothing.
+    """
+
+    parts: Floats
+    reach: Floats
+
+    def minus(self, other: QueryLeans) -> QueryLeans:
+        """The difference of two methods, seed by seed; one of them may have a single seed."""
+        seeds = len(self.parts), len(other.parts)
+        if seeds[0] != seeds[1] and 1 not in seeds:
+            raise DataError(f"differences: expected two methods with as many seeds, or one seed, found {seeds}")
+        return QueryLeans(self.parts - other.parts, self.reach + other.reach)
+
+
+def query_leans(logits: Floats, groups: RowIndex) -> QueryLeans:
+    """M - F is the mean over categories of (wins of M - wins of F) / queries that count."""
+    won = np.stack([winners(one, groups) for one in logits])
+    of_category = groups.query_category == np.arange(len(groups.names))[:, None]
+    counted = np.einsum("stq,cq->stc", (won != NO_WINNER).astype(np.float64), of_category.astype(np.float64))
+    there = np.maximum((counted > 0).sum(2), 1)[:, :, None]
+    reach = (won != NO_WINNER) / (there * np.maximum(counted, 1))[:, :, groups.query_category]
+    return QueryLeans(reach * ((won == 0).astype(np.float64) - (won == 1)), np.asarray(reach))
+
+
+def lean_interval(leans: QueryLeans) -> ScoreInterval:
+    """The mean over seeds and trainings."""
+    return _sum_interval(leans.parts.mean((0, 1)), leans.reach.mean((0, 1)), LEVEL)
+
+
+def gap_interval(leans: QueryLeans) -> ScoreInterval:
+    """The mean of absolute values, from intervals of all seeds and trainings that hold at once."""
+    ends = [(abs(one.low), abs(one.high), one.low <= 0 <= one.high) for one in _at_once(leans)]
+    low = np.mean([0.0 if zero else min(a, b) for a, b, zero in ends])
+    return ScoreInterval(_gap(leans), float(low), float(np.mean([max(a, b) for a, b, _ in ends])))
+
+
+def gap_difference_interval(new: QueryLeans, old: QueryLeans) -> ScoreInterval:
+    """|M - F| of new minus that of old: no absolute value changes by more than the value itself."""
+    most = float(np.mean([max(abs(one.low), abs(one.high)) for one in _at_once(new.minus(old))]))
+    return ScoreInterval(_gap(new) - _gap(old), max(-most, -1.0), min(most, 1.0))
+
+
+def _gap(leans: QueryLeans) -> float:
+    return float(np.abs(leans.parts.sum(2)).mean())
+
+
+def _at_once(leans: QueryLeans) -> list[ScoreInterval]:
+    parts, reach = (one.reshape(-1, one.shape[-1]) for one in (leans.parts, leans.reach))
+    level = 1 - (1 - LEVEL) / len(parts)
+    return [_sum_interval(own, most, level) for own, most in zip(parts, reach, strict=True)]
+
+
+def _sum_interval(parts: Floats, reach: Floats, level: float) -> ScoreInterval:
+    """The sum of parts of queries, each of which is within its reach; those that cannot add anything are left out."""
+    here = np.flatnonzero(reach > 0)
+    limit = math.ceil(float(reach.sum()) - 1e-9)  # 1, or 2 for a difference
+    if not len(here):
+        return ScoreInterval(0.0, -1.0, 1.0)
+    bound = len(here) * float(reach.max())
+    found = mean_with_interval(len(here) * parts[here], (-bound, bound), level)
+    low, high = (-limit if found.low is None else found.low), (limit if found.high is None else found.high)
+    return ScoreInterval(found.mean, max(low, -limit), min(high, limit))
+
+
+def distance_of(logits: Floats, groups: RowIndex) -> Callable[[Floats], Floats]:
+    """The distance between the logits of the male and the female version: the mean over seeds and trainings.
+
+    As a function of weights of the queries: draws by queries.
+    """
+    return lambda weights: np.asarray(np.mean([_distance(one, groups, weights).mean(1) for one in logits], axis=0))
 
 
 def _distance(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
@@ -184,26 +259,5 @@ def _distance(logits: Floats, groups: RowIndex, weights: Floats) -> Floats:
         squares = (z[groups.versions[here, 0]] - z[groups.versions[here, 1]]) ** 2
         spread = z[groups.row_category != t].std()
         w = weights[:, here]
-        found.append(np.sqrt((w @ squares) / w.sum(1)) / max(float(spread), 1e-12))
+        found.append(np.sqrt((w @ squares) / np.maximum(w.sum(1), 1e-12)) / max(float(spread), 1e-12))
     return np.stack(found, 1)
-
-
-def _by_query(values: Floats, groups: RowIndex) -> Floats:
-    return np.asarray(np.bincount(groups.query_of, values, len(groups.query_category)), np.float64)
-
-
-def _inside(inside: Floats, groups: RowIndex, weights: Floats) -> Floats:
-    """Accuracy on held-out queries of the training category itself: the mean over the categories."""
-    right = _by_query(right_rows(inside, groups).mean(0), groups)
-    rows_of = _by_query(np.ones(len(groups.query_of)), groups)
-    found = []
-    for c in range(len(groups.names)):
-        here = groups.query_category == c
-        found.append((weights[:, here] @ right[here]) / (weights[:, here] @ rows_of[here]))
-    return np.asarray(np.mean(found, axis=0))
-
-
-def _estimate(values: Floats) -> ScoreInterval:
-    """The first is of all queries as they are, the others of draws."""
-    low, high = np.quantile(values[1:], [0.025, 0.975])
-    return ScoreInterval(float(values[0]), float(low), float(high))

@@ -1,7 +1,8 @@
 """The tables of the paper, ours next to the published, and those it leaves out.
 
 A cell is the mean over seeds. Published values stand in brackets. For tables 2, 3, 5 and 6 the published encoder is
-BERT-base, which ours need not be: the title of a table says which.
+BERT-base, which ours need not be: the title of a table says which. Every table of a method has a row of the untrained
+baseline, the cosine with one threshold: its cells are means over the training categories that chose the threshold.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from askew.trainers.grepbias.scores import (
 )
 from askew.trainers.published import read_published
 
+# How the intervals of a table were made.
+INTERVALS = "test for bounded means; of the distance: corrected bootstrap"
 _WORD = re.compile(r"[a-z]{2,}")
 
 
@@ -49,23 +52,26 @@ def published_cells(table: str) -> dict[tuple[str, str, str], float]:
     return {(r["train"], r["test"], r["name"]): float(r["value"]) for r in rows if r["table"] == table}
 
 
-def accuracy_table(number: str, result: MethodLogits, groups: RowIndex) -> CardTable:
-    """Table 1, 2 or 5: accuracy of training by test category; Average* leaves the diagonal out."""
+def accuracy_table(number: str, result: MethodLogits, groups: RowIndex, baseline: MethodLogits) -> CardTable:
+    """Table 1, 2 or 5: accuracy of training by test category; Average* and the two means leave the diagonal out."""
     theirs = published_cells(number)
-    accuracy = np.mean([cell_accuracy(one, groups) for one in result.logits], axis=0)
+    accuracy, untrained = _accuracy(result, groups), _accuracy(baseline, groups)
     zero_shot = average_zero_shot(accuracy)
     rows = []
     for t, train in enumerate(groups.names):
         cells = [_both(accuracy[t, c], theirs.get((train, test, "accuracy"))) for c, test in enumerate(groups.names)]
         rows.append((train, *cells, _both(zero_shot[t], theirs.get((train, "Average*", "accuracy")))))
     mean = [v for (_, test, _), v in theirs.items() if test == "Average*"]
-    rows.append(("mean", *([""] * len(groups.names)), _both(zero_shot.mean(), float(np.mean(mean)))))
+    # By test category: the same average with the axes exchanged.
+    rows.append(("mean", *_short(average_zero_shot(accuracy.T)), _both(zero_shot.mean(), float(np.mean(mean)))))
+    by_test = average_zero_shot(untrained.T)
+    rows.append((baseline.name, *_short(by_test), f"{by_test.mean():.3f}"))
     return CardTable(
         f"Table {number}: {result.name} [published]", ("train / test", *groups.names, "Average*"), tuple(rows)
     )
 
 
-def fractions_table(result: MethodLogits, groups: RowIndex) -> CardTable:
+def fractions_table(result: MethodLogits, groups: RowIndex, baseline: MethodLogits) -> CardTable:
     """Table 3: whose version wins, M/F/N of each cell; the average holds the diagonal."""
     theirs = published_cells("3")
     shares = _fractions(result, groups)
@@ -76,11 +82,15 @@ def fractions_table(result: MethodLogits, groups: RowIndex) -> CardTable:
         known = [[theirs.get((train, test, g)) for g in GENDERS] for test in (*groups.names, "Average")]
         if known[0][0] is not None:
             rows.append((f"{train} [published]", *(_three(np.array(one, float)) for one in known)))
+    untrained = nan_mean(_fractions(baseline, groups), 0)
+    rows.append((baseline.name, *(_three(one) for one in untrained), _three(untrained.mean(0))))
     return CardTable(f"Table 3: {result.name}, winners M/F/N", ("train / test", *groups.names, "Average"), tuple(rows))
 
 
-def before_after_table(before: MethodLogits, after: MethodLogits, groups: RowIndex) -> CardTable:
-    """Table 6: average shares of M, F, N and |M - F|, without and with the penalty."""
+def before_after_table(
+    before: MethodLogits, after: MethodLogits, groups: RowIndex, baseline: MethodLogits
+) -> CardTable:
+    """Table 6: average shares of M, F, N and |M - F|, without and with the penalty. The baseline has no penalty."""
     theirs = published_cells("6")
     one, two = (nan_mean(_fractions(result, groups), 1) for result in (before, after))
     gaps = [_gaps(result, groups) for result in (before, after)]
@@ -91,6 +101,8 @@ def before_after_table(before: MethodLogits, after: MethodLogits, groups: RowInd
         rows.append((train, *(_both(v, theirs.get((train, "Average", n))) for v, n in zip(ours, names, strict=True))))
     mean = [float(np.mean([v for (_, _, name), v in theirs.items() if name == wanted])) for wanted in names[-2:]]
     rows.append(("mean", *([""] * 6), *(_both(gap.mean(), m) for gap, m in zip(gaps, mean, strict=True))))
+    untrained = nan_mean(_fractions(baseline, groups), 1).mean(0)
+    rows.append((baseline.name, *_short(untrained), "", "", "", f"{_gaps(baseline, groups).mean():.3f}", ""))
     return CardTable(f"Table 6: {before.name} and {after.name} [published]", ("train", *names), tuple(rows))
 
 
@@ -128,7 +140,8 @@ def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTabl
         "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
         "held-out diagonal", "seeds (sd of accuracy/|M-F|)",
     )  # fmt: skip
-    return CardTable(f"All methods, {len(groups.query_category)} queries, 95 % intervals", columns, tuple(rows))
+    heading = f"All methods, {len(groups.query_category)} queries, 95 % intervals ({INTERVALS})"
+    return CardTable(heading, columns, tuple(rows))
 
 
 def _fractions(result: MethodLogits, groups: RowIndex) -> Floats:
@@ -139,6 +152,14 @@ def _gaps(result: MethodLogits, groups: RowIndex) -> Floats:
     """|M - F| of each training; of each seed first, since one seed may lean one way and the next the other."""
     leans = [male_minus_female(cell_fractions(winners(one, groups), groups)) for one in result.logits]
     return np.asarray(np.abs(leans).mean(0))
+
+
+def _accuracy(result: MethodLogits, groups: RowIndex) -> Floats:
+    return np.asarray(np.mean([cell_accuracy(one, groups) for one in result.logits], axis=0))
+
+
+def _short(values: Floats) -> list[str]:
+    return [f"{one:.3f}" for one in values]
 
 
 def _both(ours: float, published: float | None) -> str:
