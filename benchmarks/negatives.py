@@ -8,7 +8,9 @@ Three parts, so that the middle one can run on another machine: it needs torch, 
 
 ``DATA`` has the folders squad_part (training), boolq, fairytaleqa and msmarco_dl1920 (tests). All rankers rerank the
 top 100 of BM25. Of BoolQ and FairytaleQA 1,000 neutral queries are sampled, of DL 2019 and 2020 all judged queries are
-taken. No test document is a training document: see negatives_data.py for the rule, and what ``prepare`` prints.
+taken. No test document is a training document: see negatives_data.py for the rule, and what ``prepare`` prints. KEPT is
+benchmarks/arena/negatives in the project: places among the candidates, which ``evaluate`` retrieves again with BM25 and
+compares by their digest. Equal scores of BM25 are in the order of the collection.
 
 Each row is what ``askew train ranker`` trains, with the seeds 1, 2 and 3. The run has the top 100 of all queries:
 

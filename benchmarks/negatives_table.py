@@ -158,8 +158,7 @@ def print_table(title: str, values: Mapping[str, Any], requests: Sequence[Any]) 
     ]  # fmt: skip
     number = len(next(iter(means[ORIGINAL].values())))
     print(f"\n{title}: {number:,} queries; mean of the seeds {', '.join(seeds)}, change against {ORIGINAL}")
-    bm25 = "  ".join(f"{one.text} {np.nanmean(values[BM25][one.text]):.4f}" for one in requests)
-    print(f"BM25: {bm25}")
+    print(f"BM25: {'  '.join(f'{label(one)} {np.nanmean(values[BM25][one.text]):.4f}' for one in requests)}")
     for row in rows:
         print(row)
         for line in lines_of(row, means[row], cells[row], [one[row] for one in each], requests):
@@ -171,17 +170,26 @@ def lines_of(
 ) -> Iterator[str]:
     """One line for each measure: the mean with its interval, or the change against the usual training."""
     for one in requests:
-        zero = one.direction is Direction.ZERO
-        label, cell = f"|{one.text}|" if zero else one.text, cells[one.text]
-        line = f"  {label:36} {cell.mean:.4f}"
+        cell = cells[one.text]
+        line = f"  {label(one):36} {cell.mean:.4f}"
         if row == ORIGINAL:
-            found = mean_with_interval(mean[one.text], size_bounds(one.bounds) if zero else one.bounds)
+            found = mean_with_interval(mean[one.text], bounds_of(one))
             yield f"{line} [{number(found.low)}, {number(found.high)}] n={cell.n:,}"
             continue
         seeds = " ".join(percent(seed[one.text].change) for seed in each)
         change = f"{percent(cell.change)} [{percent(cell.low)}, {percent(cell.high)}]"
         p = "-" if cell.p_holm is None else f"{cell.p_holm:.4f}" if cell.p_holm >= 0.0001 else "<0.0001"
         yield f"{line} {change} p {p}; by seed {seeds}"
+
+
+def label(request: Any) -> str:
+    """A measure as tables name it."""
+    return f"|{request.text}|" if request.direction is Direction.ZERO else str(request.text)
+
+
+def bounds_of(request: Any) -> Any:
+    """The bounds of the values that are compared."""
+    return size_bounds(request.bounds) if request.direction is Direction.ZERO else request.bounds
 
 
 def percent(value: float | None) -> str:
