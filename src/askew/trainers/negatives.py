@@ -18,14 +18,17 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.ranking import Flags, Floats, Ints
 from askew.trainers.ranker import Examples
+
+# That module needs pyarrow, which a machine that only trains may not have.
+if TYPE_CHECKING:
+    from askew.core.ranking import Flags, Floats, Ints
 
 EXCLUDE = ("judged", "relevant")
 FEW, NONE, FEW_LEANING = "fewer documents than negatives asked for", "no document left", "fewer leaning documents"

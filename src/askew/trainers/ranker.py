@@ -19,17 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, one_of
-from askew.core.ranking import Floats, Ints
 from askew.models.encode import LOADING
 from askew.models.find import MINILM, cannot_load, identify, locate, need
 from askew.models.relevance import room
 from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
+
+# That module needs pyarrow, which a machine that only trains may not have.
+if TYPE_CHECKING:
+    from askew.core.ranking import Floats, Ints
 
 LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
 _CHUNK = 20_000

@@ -55,38 +55,57 @@ class RankerJob:
     part: str = "train"
 
 
+@dataclass(frozen=True)
+class RankerTrainingSet:
+    """What a ranker is trained on. ``counts`` are queries by what they lack, ``held_out`` the texts of the queries of
+    other parts by id."""
+
+    texts: RankerTexts
+    examples: Examples
+    counts: Mapping[str, int]
+    held_out: Mapping[str, str]
+    notes: list[str]
+
+
+def training_set(data: RankerData, job: RankerJob, progress: Progress | None = None) -> RankerTrainingSet:
+    """The examples that ``train_ranker`` trains on with these settings."""
+    ranked = read_ranked(data.run, data.docs, data.qrels, job.counting, job.sampling.depth, progress)
+    words = data.texts()
+    kept, left_out = _kept(ranked, words, job.part)
+    lists, judged = _restrict(ranked, kept)
+    lean = document_lean(ranked.mentions, job.counting.lean, job.counting.groups.difference)
+    found = sample_negatives(lists, lean, judged, job.sampling)
+    relevant = judged.row[judged.relevant], judged.doc[judged.relevant]
+    examples = groups_of(relevant, (found.row, found.doc), len(kept), job.negatives_each, job.sampling.seed)
+    left_out.update(examples.left_out)
+    texts, examples = _texts(ranked, lists, words, examples, job)
+    counts = {**left_out, **found.short}
+    notes = [*ranked.notes, *(f"{number:,} queries: {reason}" for reason, number in counts.items())]
+    asked = ranked.rankings.query_ids.to_pylist()
+    held = {name: words[name] for name in asked if job.part and name in words and _part(words[name]) != job.part}
+    return RankerTrainingSet(texts, examples, counts, held, notes)
+
+
 def train_ranker(
     data: RankerData, out: Path, settings: RankerJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
     """Train a cross-encoder on the negatives of a run; the folder ``out`` opens in sentence-transformers."""
     given = settings or RankerJob()
-    ranked = read_ranked(data.run, data.docs, data.qrels, given.counting, given.sampling.depth, progress)
-    words = data.texts()
-    kept, left_out = _kept(ranked, words, given.part)
-    lists, judged = _restrict(ranked, kept)
-    lean = document_lean(ranked.mentions, given.counting.lean, given.counting.groups.difference)
-    found = sample_negatives(lists, lean, judged, given.sampling)
-    relevant = judged.row[judged.relevant], judged.doc[judged.relevant]
-    examples = groups_of(relevant, (found.row, found.doc), len(kept), given.negatives_each, given.sampling.seed)
-    left_out.update(examples.left_out)
-    texts, examples = _texts(ranked, lists, words, examples, given)
-    counts = {**left_out, **found.short}
-    notes = [*ranked.notes, *(f"{number:,} queries: {reason}" for reason, number in counts.items())]
-    identity = _identity(texts, examples, given)
+    made = training_set(data, given, progress)
+    examples, held = made.examples, made.held_out
+    identity = _identity(made.texts, examples, given)
     before = claim(out, identity)
     if before is not None:
-        return found_before(out, before, notes)
-    asked = ranked.rankings.query_ids.to_pylist()
-    held = [] if not given.part else [name for name in asked if name in words and _part(words[name]) != given.part]
+        return found_before(out, before, made.notes)
     measured = {
         "queries": len(np.unique(examples.left)), "pairs": int((examples.right >= 0).sum()), "held_out": len(held),
-        "counts": counts,
+        "counts": made.counts,
     }  # fmt: skip
-    encoder = fit(texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
+    encoder = fit(made.texts, examples, given.settings, given.pace, out / WORK, device, identity, progress)
     encoder.save(out)
-    write_held_out(out, held, [words[name] for name in held])
-    return finished(out, _card(measured, given, identity, encoder.device, command, data), notes)
+    write_held_out(out, list(held), list(held.values()))
+    return finished(out, _card(measured, given, identity, encoder.device, command, data), made.notes)
 
 
 def _part(text: str) -> str:

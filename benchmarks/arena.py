@@ -1,0 +1,152 @@
+"""Mitigation methods side by side on BoolQ, FairytaleQA and TREC DL 2019 and 2020: the table and the page.
+
+    python benchmarks/arena.py run boolq --data DATA --work WORK     search, measure, and keep the scores of every query
+    python benchmarks/arena.py show [--out PAGE]                     tables and the page again, from the kept scores
+
+``run`` calls askew.bench with METHODS and keeps what it writes to ``tables/scores.parquet`` under ``benchmarks/arena``.
+The queries are those of negatives.py, and its rankers take part as runs, three seeds each: they were trained on SQuAD,
+which shares no document with these collections. The selectors are those of selector.py, trained on SQuAD as well. No
+model of askew was trained on the queries. The base is BM25 with 100 documents per query; with ``--base dense`` the
+methods that need no training are built on a dense ranker (all-MiniLM-L6-v2) instead.
+
+``show`` is ``askew bench --from benchmarks/arena/boolq.parquet --from ... --out PAGE``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from negatives_data import TESTS, Seen, documents, open_test_set
+
+import askew
+from askew.app.bench.bench import show_bench
+from askew.app.bench.kept_scores import SCORES
+
+KEPT = Path(__file__).with_name("arena")
+# The collections, by the test sets of negatives.py that they are made of.
+COLLECTIONS = {"boolq": ("boolq",), "fairytaleqa": ("fairytaleqa",), "dl": ("dl19", "dl20")}
+MEASURES = (
+    "nDCG@10 RR@10 AP@100 ARaB(tf)@10 ARaB(tf,lexicon=rekabsaz2021)@10 LexiconShare@10 NFaiRR@10 "
+    "ARaB(tf,who=generic)@10"
+)
+REORDERED = ("greedy@2,3,5,10", "mmr@0.25,0.5,0.75,0.9", "detconstsort@0.25,0.5,0.75,1", "fairtopk@0.25,0.5,0.75,1")
+REFORMULATED = (
+    "reformulate:reduce", "reformulate:reduce:one-search", "reformulate:rewrite:one-search",
+    "reformulate:rewrite@1,3,5,10", "reformulate:rewrite", "reformulate:rewrite+greedy@2,3,5",
+    "reformulate:rewrite:one-search+greedy@3", "reformulate:rewrite:oracle",
+)  # fmt: skip
+METHODS = {
+    "bm25": ("qld", "rm3", "dense", "fusion:bm25,dense", *REORDERED, "fusion:bm25,dense+greedy@3", *REFORMULATED),
+    "dense": ("bm25", *REORDERED, *REFORMULATED),
+}
+# What a trained cross-encoder costs: one search, and each of its 100 documents read with the query.
+COSTS = {"searches": 1, "model_calls": 100}
+
+
+def write_collection(data: Path, name: str, work: Path) -> Path:
+    """A folder with the documents, the queries and the judgements."""
+    folder = work / name
+    folder.mkdir(parents=True, exist_ok=True)
+    source = data / TESTS[COLLECTIONS[name][0]][0].partition("@")[0]
+    shutil.copyfile(source / "docs.tsv", folder / "docs.tsv")
+    # What rankers were trained on: queries that reach it are not in these sets.
+    seen = Seen.of(documents(data, "squad_part")["text"].to_list())
+    tests = [open_test_set(data, one, seen) for one in COLLECTIONS[name]]
+    lines = [f"{query}\t{text}\n" for test in tests for query, text in zip(test.query_ids, test.queries, strict=True)]
+    (folder / "queries.tsv").write_text("".join(lines), encoding="utf-8")
+    judged = "".join(path.read_text(encoding="utf-8") for path in sorted(source.glob("qrels*.txt")))
+    (folder / "qrels.txt").write_text(judged, encoding="utf-8")
+    return folder
+
+
+def trained_runs(runs: Path, name: str) -> dict[str, Any]:
+    """The runs of negatives.py by the names that a bench reads: METHOD@STRENGTH#SEED."""
+    found: dict[str, Any] = {}
+    for one in sorted((runs / COLLECTIONS[name][0]).glob("*.run")):
+        parts = [runs / test / one.name for test in COLLECTIONS[name]]
+        method, strength, seed = one.stem.removeprefix("run-").rsplit("-", 2)
+        shown = "cross-encoder" if method == "original" else f"{method}@{strength}"
+        lines = [pl.read_csv(part, separator=" ", has_header=False, columns=[0, 2, 4], schema_overrides={
+            "column_1": pl.String, "column_3": pl.String}) for part in parts]  # fmt: skip
+        found[f"{shown}#{seed.removeprefix('seed')}"] = pl.concat(lines).rename(
+            {"column_1": "query_id", "column_3": "doc_id", "column_5": "score"}
+        )
+    return found
+
+
+def run(options: argparse.Namespace) -> None:
+    """One collection, and its scores."""
+    folder = write_collection(options.data, options.collection, options.work)
+    methods = list(METHODS[options.base])
+    runs = {} if options.base != "bm25" or not options.runs else trained_runs(options.runs, options.collection)
+    chosen = [f"reformulate:rewrite:{one}" for one in options.selectors] if options.base == "bm25" else []
+    out = options.work / f"{options.collection}-{options.base}"
+    settings = askew.BenchSettings(
+        options.base, 100, method_settings={f"run:{name}": COSTS for name in runs}, out=out, store=options.work / "store"
+    )
+    last = ""
+
+    def progress(done: int, total: int, label: str) -> None:
+        nonlocal last
+        if label != last:
+            print(label, file=sys.stderr, flush=True)
+        last = label
+
+    askew.bench(str(folder), [*methods, *chosen], MEASURES, runs=runs or None, settings=settings, progress=progress)
+    end = "" if options.base == "bm25" else f"-{options.base}"
+    shutil.copyfile(out / SCORES, KEPT / f"{options.collection}{end}.parquet")
+
+
+def show(options: argparse.Namespace) -> None:
+    """The tables from the kept scores."""
+    files = [KEPT / f"{name}{end}.parquet" for end in ("", "-dense") for name in COLLECTIONS]
+    for report in show_bench([file for file in files if file.is_file()], options.out):
+        print(f"\n{Path(report.collection).name}, base {report.rows[0].method.text}: {len(report.query_ids):,} queries")
+        print_table(report)
+
+
+def print_table(report: Any) -> None:
+    """A line for each method: means of effectiveness, changes of lean with intervals, costs."""
+    shown = ("nDCG@10", "ARaB(tf)@10", "ARaB(tf,lexicon=rekabsaz2021)@10", "ARaB(tf,who=generic)@10")
+    labels = ("nDCG@10", "|ARaB(tf)|", "other lexicon", "generic mentions")
+    print(f"{'method':<42}{''.join(f'{one:>22}' for one in labels)}{'kept':>6}{'searches':>9}{'model':>7}  Pareto")
+    for row in report.rows:
+        cells = "".join(f"{cell_text(row.cells[name]):>22}" for name in shown)
+        costs = "".join(f"{'-' if one is None else f'{one:.1f}':>{width}}" for one, width in (
+            (row.costs.searches, 9), (row.costs.model_calls, 7)))  # fmt: skip
+        marks = " ".join(label for name, label in zip(shown, labels, strict=True) if name in row.pareto)
+        print(f"{row.label.removeprefix('run:'):<42}{cells}{100 * row.costs.kept:>5.0f}%{costs}  {marks}")
+
+
+def cell_text(cell: Any) -> str:
+    """The mean of the base, or the change with its interval."""
+    if cell.against is None:
+        return f"{cell.mean:.4f}"
+    return "-" if cell.change is None else f"{cell.change:+.1f}% [{cell.low:+.0f}, {cell.high:+.0f}]"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(required=True)
+    one = parts.add_parser("run")
+    one.add_argument("collection", choices=list(COLLECTIONS))
+    one.add_argument("--data", type=Path, required=True)
+    one.add_argument("--work", type=Path, required=True)
+    one.add_argument("--base", choices=list(METHODS), default="bm25")
+    one.add_argument("--runs", type=Path, help="the folder of negatives.py evaluate --runs")
+    one.add_argument("--selectors", nargs="*", default=[], help="folders of askew train selector")
+    one.set_defaults(do=run)
+    one = parts.add_parser("show")
+    one.add_argument("--out", type=Path)
+    one.set_defaults(do=show)
+    options = parser.parse_args()
+    options.do(options)
+
+
+if __name__ == "__main__":
+    main()
