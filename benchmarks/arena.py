@@ -15,6 +15,7 @@ methods that need no training are built on a dense ranker (all-MiniLM-L6-v2) ins
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -30,10 +31,9 @@ from askew.app.bench.kept_scores import SCORES
 KEPT = Path(__file__).with_name("arena")
 # The collections, by the test sets of negatives.py that they are made of.
 COLLECTIONS = {"boolq": ("boolq",), "fairytaleqa": ("fairytaleqa",), "dl": ("dl19", "dl20")}
-MEASURES = (
-    "nDCG@10 RR@10 AP@100 ARaB(tf)@10 ARaB(tf,lexicon=rekabsaz2021)@10 LexiconShare@10 NFaiRR@10 "
-    "ARaB(tf,who=generic)@10"
-)
+# Of one judgement per query, AP@10 is RR@10: it is measured on DL only.
+EFFECTIVENESS = {"boolq": "nDCG@10 RR@10", "fairytaleqa": "nDCG@10 RR@10", "dl": "nDCG@10 RR@10 AP@10"}
+LEAN = "ARaB(tf)@10 ARaB(tf,lexicon=rekabsaz2021)@10 LexiconShare@10 NFaiRR@10 ARaB(tf,who=generic)@10"
 REORDERED = ("greedy@2,3,5,10", "mmr@0.25,0.5,0.75,0.9", "detconstsort@0.25,0.5,0.75,1", "fairtopk@0.25,0.5,0.75,1")
 REFORMULATED = (
     "reformulate:reduce", "reformulate:reduce:one-search", "reformulate:rewrite:one-search",
@@ -67,14 +67,17 @@ def write_collection(data: Path, name: str, work: Path) -> Path:
 def trained_runs(runs: Path, name: str) -> dict[str, Any]:
     """The runs of negatives.py by the names that a bench reads: METHOD@STRENGTH#SEED."""
     found: dict[str, Any] = {}
-    for one in sorted((runs / COLLECTIONS[name][0]).glob("*.run")):
+    for one in sorted((runs / COLLECTIONS[name][0]).glob("*-seed*.run")):
         parts = [runs / test / one.name for test in COLLECTIONS[name]]
-        method, strength, seed = one.stem.removeprefix("run-").rsplit("-", 2)
+        method, strength, seed = one.stem.rsplit("-", 2)
         shown = "cross-encoder" if method == "original" else f"{method}@{strength}"
-        lines = [pl.read_csv(part, separator=" ", has_header=False, columns=[0, 2, 4], schema_overrides={
-            "column_1": pl.String, "column_3": pl.String}) for part in parts]  # fmt: skip
-        found[f"{shown}#{seed.removeprefix('seed')}"] = pl.concat(lines).rename(
-            {"column_1": "query_id", "column_3": "doc_id", "column_5": "score"}
+        rows = [line.split() for part in parts for line in part.read_text(encoding="utf-8").splitlines()]
+        found[f"{shown}#{seed.removeprefix('seed')}"] = pl.DataFrame(
+            {
+                "query_id": [row[0] for row in rows],
+                "doc_id": [row[2] for row in rows],
+                "score": [float(row[4]) for row in rows],
+            }
         )
     return found
 
@@ -85,9 +88,14 @@ def run(options: argparse.Namespace) -> None:
     methods = list(METHODS[options.base])
     runs = {} if options.base != "bm25" or not options.runs else trained_runs(options.runs, options.collection)
     chosen = [f"reformulate:rewrite:{one}" for one in options.selectors] if options.base == "bm25" else []
-    out = options.work / f"{options.collection}-{options.base}"
+    measures = f"{EFFECTIVENESS[options.collection]} {LEAN}"
+    out = options.work.resolve() / f"{options.collection}-{options.base}"
     settings = askew.BenchSettings(
-        options.base, 100, method_settings={f"run:{name}": COSTS for name in runs}, out=out, store=options.work / "store"
+        options.base,
+        100,
+        method_settings={f"run:{name}": COSTS for name in runs},
+        out=out,
+        store=options.work.resolve() / "store",
     )
     last = ""
 
@@ -97,7 +105,9 @@ def run(options: argparse.Namespace) -> None:
             print(label, file=sys.stderr, flush=True)
         last = label
 
-    askew.bench(str(folder), [*methods, *chosen], MEASURES, runs=runs or None, settings=settings, progress=progress)
+    # By its name alone: the place of the folder is no part of what is kept.
+    os.chdir(folder.parent)
+    askew.bench(folder.name, [*methods, *chosen], measures, runs=runs or None, settings=settings, progress=progress)
     end = "" if options.base == "bm25" else f"-{options.base}"
     shutil.copyfile(out / SCORES, KEPT / f"{options.collection}{end}.parquet")
 
@@ -106,7 +116,7 @@ def show(options: argparse.Namespace) -> None:
     """The tables from the kept scores."""
     files = [KEPT / f"{name}{end}.parquet" for end in ("", "-dense") for name in COLLECTIONS]
     for report in show_bench([file for file in files if file.is_file()], options.out):
-        print(f"\n{Path(report.collection).name}, base {report.rows[0].method.text}: {len(report.query_ids):,} queries")
+        print(f"\n{report.collection}, base {report.rows[0].method.text}: {len(report.query_ids):,} queries")
         print_table(report)
 
 
@@ -127,7 +137,9 @@ def cell_text(cell: Any) -> str:
     """The mean of the base, or the change with its interval."""
     if cell.against is None:
         return f"{cell.mean:.4f}"
-    return "-" if cell.change is None else f"{cell.change:+.1f}% [{cell.low:+.0f}, {cell.high:+.0f}]"
+    if cell.change is None:
+        return "-"
+    return f"{cell.change:+.1f}%" + (f" [{cell.low:+.0f}, {cell.high:+.0f}]" if cell.has_interval else "")
 
 
 def main() -> None:

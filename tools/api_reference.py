@@ -26,7 +26,7 @@ SECTIONS = {
     "Search and reformulate": ("Ranker", "Reformulator", "Filter", "classify", "Classification"),
     "Build pairs": ("build", "Pairs"),
     "Train": ("Trainer", "Trained", "Classifier", "Selector"),
-    "Compare mitigation methods": ("bench", "BenchSettings", "BenchReport"),
+    "Compare mitigation methods": ("bench", "show_bench", "BenchSettings", "BenchReport"),
     "Analyze query logs": ("analyze_log", "LogSettings", "LogReport"),
     "Shipped models": ("shipped_models", "ShippedModel"),
     "Errors": (

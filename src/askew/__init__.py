@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from askew.core.version import __version__
 
 if TYPE_CHECKING:
-    from askew.app.bench.bench import BenchReport, BenchSettings, bench
+    from askew.app.bench.bench import BenchReport, BenchSettings, bench, show_bench
     from askew.app.build.facade import Pairs, build
     from askew.app.logs.analyze import analyze_log
     from askew.app.logs.report import LogReport
@@ -80,7 +80,7 @@ _PLACES = {
         "RBP", "RR", "RaB", "Rprec", "Skew", "Success", "TExFAIR", "nDCG",
     ),
     "askew.mentions.resolve": ("resolve_mentions",),
-    "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench"),
+    "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench", "show_bench"),
     "askew.app.build.facade": ("Pairs", "build"),
     "askew.app.logs.analyze": ("analyze_log",),
     "askew.app.logs.report": ("LogReport",),
@@ -161,6 +161,7 @@ __all__ = [
     "resolve_mentions",
     "sensitivity",
     "shipped_models",
+    "show_bench",
 ]
 
 

@@ -20,7 +20,8 @@ from askew.core.measure import Measure
 
 _SECRET_LINE = re.compile(r"""((?:^|[{,])\s*["']?([\w.-]+)["']?\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _KINDS_LISTED = (
-    "lexicons, measures, presets, tokenizers, resolvers, rankers, reformulators, filters, classifiers, log_formats, "
+    "lexicons, measures, presets, tokenizers, resolvers, rankers, reformulators, filters, classifiers, mitigation, "
+    "log_formats, "
     "recipes, plugins"
 )
 _KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, recipe, store"
@@ -145,6 +146,7 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "reformulators": _of_kind("reformulator"),
     "filters": _of_kind("filter"),
     "classifiers": _of_kind("classifier"),
+    "mitigation": _of_kind("mitigation"),
     "log_formats": _of_kind("log_format"),
     "recipes": _recipes,
     "plugins": _plugins,

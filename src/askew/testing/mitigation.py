@@ -11,7 +11,7 @@ from askew.plugins.mitigation import MitigationPlugin, MitigationTask, check_lis
 
 # Six documents by how often they name each of two groups, and lists of four queries, one of them empty.
 COUNTS = np.array([[3, 0], [0, 2], [0, 0], [1, 1], [0, 5], [2, 0]], np.int32)
-LISTS = ([0, 1, 2, 3, 4, 5], [5, 0, 2], [], [4])
+LISTS: tuple[list[int], ...] = ([0, 1, 2, 3, 4, 5], [5, 0, 2], [], [4])
 
 
 def toy_task(groups: tuple[str, ...] = ("a", "b")) -> MitigationTask:

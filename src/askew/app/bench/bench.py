@@ -178,7 +178,7 @@ def _report(
         scored.append(Scored(method, scorer.score(one.hits, only=texts), costs))
     complete = [BenchMeasure.of(one) for one in scorer.asked if one.text in texts]
     queries = len(runner.query_ids)
-    more = [f"{method.text}: {note}" for method, one in found.items() for note in one.notes]
+    more = [note for one in found.values() for note in one.notes]
     more += [
         f"{one.method.text}: {one.costs.empty:,} of {queries:,} queries have no results"
         for one in scored

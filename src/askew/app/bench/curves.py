@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from askew.app.bench.labels import labels_of
+from askew.app.bench.methods import REFORMULATE, REORDER, MitigationMethod
 from askew.app.bench.results import BenchReport, Row
 from askew.core.measure import Direction
 from askew.publish.page import numerals as n
@@ -17,32 +18,56 @@ from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, slug
 
+# The figures of a measure, and which methods are in each.
+PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
+    "Results reordered": lambda one: all(part.kind == REORDER for part in one.parts),
+    "Queries reformulated": lambda one: any(part.kind == REFORMULATE for part in one.parts),
+    "Other rankers, models and runs": lambda one: (
+        {part.kind for part in one.parts}.isdisjoint({REFORMULATE})
+        and not all(part.kind == REORDER for part in one.parts)
+    ),
+}
 
-def curve_figure(files: PageParts, report: BenchReport, lean: str, mark: str) -> Markup:
-    """All methods by the first measure of effectiveness and one of lean, with the Pareto front."""
-    labels, effect = labels_of(report), report.effectiveness[0]
+
+def curve_figures(files: PageParts, report: BenchReport, lean: str, mark: str) -> list[Markup]:
+    """A figure for each kind of method, by the first measure of effectiveness and one of lean, with the same axes."""
     base, *others = report.rows
+    effect = report.effectiveness[0]
+    room = tuple([row.cells[one].mean for row in report.rows] for one in (lean, effect))
+    found = []
+    for title, belongs in PANELS.items():
+        rows = [row for row in others if belongs(row.method)]
+        if rows:
+            found.append(_figure(files, report, lean, mark, title, [base, *rows], (room[0], room[1])))
+    return found
+
+
+def _figure(
+    files: PageParts, report: BenchReport, lean: str, mark: str, title: str, rows: Sequence[Row],
+    room: tuple[Sequence[float], Sequence[float]],
+) -> Markup:  # fmt: skip
+    labels, effect, (base, *others) = labels_of(report), report.effectiveness[0], rows
     curves, single = curves_of([row for row in others if not row.method.bound])
     bounds = [row for row in others if row.method.bound]
-    groups = [_points(f"base: {base.method.text}", [base], lean, effect), _points("methods", single, lean, effect)]
+    groups = [_points(f"base: {base.method.text}", [base], lean, effect)]
+    groups += [_points("other methods", single, lean, effect)] if single else []
     groups += [_points("upper bound", bounds, lean, effect)] if bounds else []
-    lines = [_front(report, lean, effect)]
-    bands = []
-    for rows in curves:
+    lines, bands = [_front(report, lean, effect)], []
+    for mine in curves:
         place = len(groups)
-        groups.append(_curve(base, rows, lean, effect))
+        groups.append(_curve(base, mine, lean, effect))
         # Without a name: the points of the curve are in the legend.
         lines.append(Line("", groups[-1].x, groups[-1].y, place))
-        bands += _band(report, [base, *rows], lean, effect, place)
+        bands += _band(report, [base, *mine], lean, effect, place)
     lines += [bar for row in single for bar in _bars(report, row, lean, effect)]
     about = About(
-        slug(f"{mark} {lean}", files.charts, before="pareto"), f"{effect} against {lean}",
+        slug(f"{mark} {lean} {title}", files.charts, before="pareto"), f"{title}: {effect} against {lean}",
         f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on the "
-        "horizontal axis. One line joins the Pareto-optimal methods, the others the strengths of a method.",
+        "horizontal axis. One line joins the Pareto-optimal of all methods, the others the strengths of a method.",
     )  # fmt: skip
     axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
-    drawn = scatter(about, [one for one in groups if len(one.x)], *axes, lines, size=4.5, height=340, bands=bands)
-    return files.chart(about, drawn, "The dashed line joins the Pareto-optimal methods.")
+    drawn = scatter(about, groups, *axes, lines, size=4.5, height=340, bands=bands, room=room)
+    return files.chart(about, drawn, "The front is that of all methods, also of those that are not in this figure.")
 
 
 def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from askew.app.bench.curves import curve_figure
+from askew.app.bench.curves import curve_figures
 from askew.app.bench.kept_scores import write_scores
 from askew.app.bench.labels import labels_of, marks_note
 from askew.app.bench.results import BASE, PARETO, BenchReport, Cell, Row
@@ -43,6 +43,7 @@ def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
         mark = slug(report.collection, marks, before="") if len(reports) > 1 else ""
         marks[mark] = report
         sections += _sections(files, report, mark)
+    sections.append(Section("rules", "How methods work", [listed(_rules(reports))]))
     sections.append(Section("limits", "Limits", [listed(_limits(reports))]))
     foot = [paragraph("No number on this page depends on random sampling by askew bench.")]
     names = ", ".join(report.collection for report in reports)
@@ -72,12 +73,14 @@ def _head(reports: Sequence[BenchReport]) -> list[Markup]:
     lead = (
         "Effectiveness and bias (lean) of each mitigation method, on the same queries, compared with the base ranker."
     )
-    shared = [rule for rule in reports[0].rules if all(rule in report.rules for report in reports)]
-    own = [rule for report in reports for rule in report.rules if rule not in shared]
-    rules = [*shared, *dict.fromkeys(own)]
-    if len(reports) == 1:
-        return [paragraph(lead, kind="lead"), _facts(reports[0]), listed([*rules, *reports[0].notes])]
-    return [paragraph(lead, kind="lead"), listed(rules)]
+    return [paragraph(lead, kind="lead"), *([_facts(reports[0])] if len(reports) == 1 else [])]
+
+
+def _rules(reports: Sequence[BenchReport]) -> list[str]:
+    rules = dict.fromkeys(rule for report in reports for rule in report.rules)
+    before = [f"{report.collection}: " if len(reports) > 1 else "" for report in reports]
+    notes = [f"{name}{note}" for name, report in zip(before, reports, strict=True) for note in report.notes]
+    return [*rules, *notes]
 
 
 def _facts(report: BenchReport) -> Markup:
@@ -172,7 +175,7 @@ def _change_row(row: Row, name: str) -> list[str]:
 
 
 def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section:
-    body = [curve_figure(files, report, lean, mark) for lean in report.leans]
+    body = [one for lean in report.leans for one in curve_figures(files, report, lean, mark)]
     about = (
         "A method with several strengths is a curve; its band, and the bars of a method without, are 95% intervals of "
         "the difference to the base, query by query."

@@ -117,7 +117,8 @@ class Reformulations:
                 kept, dropped = self._filters.run(table)
             kept, starts = _surest_first(kept)
             refused = sum(dropped.values())
-            notes = [f"{written:,} reformulations, of which the filters refuse {refused:,}"] if written else []
+            words = f"reformulator {method.name}: {written:,} reformulations, of which the filters refuse {refused:,}"
+            notes = [words] if written else []
             self._made[key] = MadeCandidates(kept, starts, time.perf_counter() - start, calls.texts, notes)
         return self._made[key]
 

@@ -244,6 +244,7 @@ class MethodRunner:
             )
         left = answered - mine["query_id"].n_unique()
         notes = [f"{left:,} queries of the run are not part of this bench: left out"] if left else []
+        notes = [f"{method.text}: {note}" for note in (*run.notes, *notes)]
 
         def find(progress: Progress) -> MethodRun:
             hits = lists_of(
@@ -251,7 +252,7 @@ class MethodRunner:
             )
             progress(1, 1)
             made = cut(self._scorer.ordered(hits), self._k)
-            return MethodRun(made, 0.0, costs.get("searches"), costs.get("model_calls"), None, [*run.notes, *notes])
+            return MethodRun(made, 0.0, costs.get("searches"), costs.get("model_calls"), None, notes)
 
         return find
 

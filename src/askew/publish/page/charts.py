@@ -178,11 +178,16 @@ def _area(plot: Plot, ranked: Floats, part: Flags) -> str:
 def scatter(
     about: About, groups: Sequence[Points], x_label: str, y_label: str, lines: Sequence[Line] = (),
     size: float = 4.5, opacity: float = 1.0, height: float = 300, zero: bool = False, bands: Sequence[Band] = (),
+    room: tuple[Sequence[float], Sequence[float]] = ((), ()),
 ) -> Markup:  # fmt: skip
-    """Points of several series, lines through or beside them, and bands; with ``zero`` both sides hold zero."""
-    along = axis(x_label, extent([*(one.x for one in groups), *(one.x for one in lines)]), zero)
+    """Points of several series, lines through or beside them, and bands; with ``zero`` both sides hold zero.
+
+    ``room`` are values that the axes have room for besides: charts with the same have the same axes.
+    """
+    wide, high = (np.asarray(one, np.float64) for one in room)
+    along = axis(x_label, extent([*(one.x for one in groups), *(one.x for one in lines), wide]), zero)
     ends = [end for one in bands for end in (one.low, one.high)]
-    upright = axis(y_label, extent([*(one.y for one in groups), *(one.y for one in lines), *ends]), zero)
+    upright = axis(y_label, extent([*(one.y for one in groups), *(one.y for one in lines), *ends, high]), zero)
     keys = _keys([one.name for one in groups], alone=bool(lines))
     head, top = legend([*keys, *_line_keys(lines)], 2.0)
     plot = numeric_plot(along, upright, height, top)
