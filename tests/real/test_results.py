@@ -15,7 +15,6 @@ from askew.classifiers.lexical import LexicalClassifier
 from askew.core.lexicon import load_lexicon
 from askew.core.split import part_of
 from askew.corpora.collection import open_collection
-from askew.publish.splits import SALT, normal
 from askew.rankers.bm25.named import bm25, bm25_msmarco
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,19 +198,40 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
     assert re.findall(r"(0\.\d+|1\.000) \[", line)[column] == f"{((logits > 0) == test.relevant).mean():.3f}"
 
 
-def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
-    from askew.app.train.rewriter import SHARES
-
+def test_the_original_queries_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
+    program = load(ROOT / "benchmarks" / "rewriter.py")
+    asked = program.read_json(program.KEPT / "pairs.json.gz")["asked"][0]
     values = []
-    for name in ("boolq", "squad_part"):
-        docs, queries, judged = collection(data / name)
-        kept = [part_of(normal(text), SHARES, SALT) == "test" for text in queries["text"].to_list()]
-        if name in re.search(r"pairs (\{.*\})", recorded("rewriter.py evaluate"))[1]:
-            values.append(reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path / name))
+    for name, folder in program.COLLECTIONS.items():
+        docs, queries, judged = collection(data / folder)
+        ids = [query.partition(":")[2] for query in asked if query.startswith(f"{name}:")]
+        mine = queries.filter(pl.col("query_id").is_in(ids))
+        values.append(reciprocal_ranks(docs, mine, judged, bm25_msmarco, tmp_path / name))
     found = np.concatenate(values)
     text = recorded("rewriter.py evaluate").partition("all held-out queries: n = ")[2]
     assert text.startswith(f"{len(found):,};")
     assert f"RR@10                    {found.mean():.4f}\n" in text
+
+
+def test_the_nearness_of_the_rewriters_is_computed_again_from_what_they_wrote(recorded):
+    from askew.trainers.rewriting.scores import pair_scores
+
+    program = load(ROOT / "benchmarks" / "rewriter.py")
+    told = program.read_json(program.KEPT / "pairs.json.gz")
+    place = {query: row for row, query in enumerate(told["asked"][0])}
+    ids, originals, targets = told["test"]
+    text = recorded("rewriter.py evaluate").partition("held-out pairs: n = ")[2]
+    for file in sorted(program.KEPT.glob("*.json.gz")):
+        name = file.name.removesuffix(".json.gz")
+        if name == "pairs":
+            continue
+        seeds = [
+            pair_scores(targets, [texts[place[query]] for query in ids], originals)["rougeL"].mean()
+            for texts in program.read_json(file)["seeds"].values()
+        ]
+        lines = text[text.index(f"\n{name} ({len(seeds)} seed") :].splitlines()[2:]
+        line = next(line for line in lines if line.split()[0] == "rougeL")
+        assert line.split()[1] == f"{np.mean(seeds):.4f}"
 
 
 def test_the_kept_predictions_give_the_figures_in_the_card_of_the_shipped_classifier(data):
