@@ -192,9 +192,7 @@ def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str
     test = Rewrites(*told["test"])
     place = {query: row for row, query in enumerate(ids)}
     rows = [place[query] for query in test.query_ids]
-    print(
-        f"\nheld-out pairs: n = {len(test):,}; mean over seeds, 95% interval of the first seed, sd over seeds"
-    )
+    print(f"\nheld-out pairs: n = {len(test):,}; mean over seeds, 95% interval of the first seed, sd over seeds")
     for name, seeds in made.items():
         found = [score_rewrites(test, [texts[row] for row in rows]) for texts in seeds]
         print(f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})")
