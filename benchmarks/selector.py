@@ -1,18 +1,13 @@
-"""Selectors on held-out BoolQ queries: which candidate is taken, without judgements, and what becomes of the results.
+"""Selectors that ``askew train selector`` makes, measured by ``askew bench`` on BoolQ queries they never saw.
 
-    askew run refairmulate --set collection.source=DATA/boolq --store STORE
-    python benchmarks/selector.py prepare STORE --out PREPARED [--weights]   texts, labels, lists
-    python benchmarks/selector.py train PREPARED --out SCORES                scores of each cross-encoder, similarities
-    python benchmarks/selector.py evaluate STORE PREPARED SCORES             the table, with intervals and tests
+    python benchmarks/selector.py build --data DATA --work WORK    a store of each collection (recipe refairmulate)
+    python benchmarks/selector.py train --work WORK                each training with seeds 1, 2 and 3
+    python benchmarks/selector.py measure --work WORK              writes arena/selector/*.npz
+    python benchmarks/selector.py evaluate                         the tables, from these files
 
-The middle part needs torch, transformers and numpy only. Queries are split by their words: half to train on, a tenth
-for the chance of losing nothing, a tenth for thresholds, three tenths to report.
-
-Candidates are made from what BM25 finds for the query, and nothing that a selector reads comes from a judgement: lists
-of results and their BM25 scores, cosines of the base encoder, scores of the cross-encoders, and for the lean-aware ones
-the measured lean of each candidate's own results. Stated before the test part was looked at: the margin of the tests,
-and two rules for the threshold: the lowest whose choices on dev lose no more than the margin, or nothing ("margin 0"),
-by the lower end of the 95% interval. Features were chosen by looking at dev, which therefore flatters a little.
+Candidates are those of ``datasets/candidates`` that pass the filters of the recipe (see dataset.py). Trained on SQuAD,
+a selector is measured on all BoolQ queries that have a candidate; trained on BoolQ, on those that its training held
+out. ``measure`` keeps the values of every query, so that ``evaluate`` needs no collection and no model.
 """
 
 from __future__ import annotations
@@ -20,324 +15,325 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import tempfile
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-# name: (what is learned, passages)
-MODELS = {
-    "refairmulate": ("refairmulate", "none"),
-    "refairmulate-passages": ("refairmulate", "separator"),
-    "effectiveness": ("effectiveness", "none"),
-    "no-loss-passages": ("no-loss", "separator"),
-}
-HELD_OUT = ("fit", "dev", "test")
+KEPT = Path(__file__).resolve().parent / "arena" / "selector"
+SEEDS = (1, 2, 3)
+TRAINED_ON = {"squad": "SQuAD", "boolq": "BoolQ"}
+TESTED = "boolq"
+BASE, REPLAY, ORACLE = "bm25-msmarco", "reformulate:replay", "reformulate:replay:oracle"
+LEANS = ("ARaB(tf)@10", "ARaB(tf,who=generic)@10")
+EFFECTIVENESS = ("RR@10", "nDCG@10")
+MEASURES = (*EFFECTIVENESS, *LEANS)
+TOP10 = "share of the original top 10 kept"
+# The share of the original top 10 that the simple rule demands; askew bench takes the first by default.
+AGREE = (0.5, 0.7, 0.9)
+ORIGINAL, RULE = "original query", "least leaning by results, top 10 kept"
 # Stated beforehand: the largest loss of mean RR@10 that would not matter.
-DELTA = 0.01
+MARGIN = 0.01
 
 
-def prepare(options: argparse.Namespace) -> None:
-    """Everything that needs no training, as plain arrays and texts."""
-    from negatives import write_weights
-
-    from askew.app.build.built_pairs import labels_for, read_built
-    from askew.trainers.selector import NEITHER, sample
-
-    built = read_built(options.store)
-    part = built.parts()
-    of_row = part[built.query]
-    texts = built.texts()
-    keep = np.isin(of_row, HELD_OUT)
-    arrays: dict[str, Any] = {"held_out": np.flatnonzero(keep)}
-    for learns in sorted({learns for learns, _ in MODELS.values()}):
-        labels = np.where(of_row == "train", labels_for(built, learns), NEITHER).astype(np.int8)
-        keep[sample(built.query, labels, options.most_each)] = True
-        arrays[f"label_{learns}"] = labels
-    rows = np.flatnonzero(keep)
-    assert built.found is not None
-    arrays = {name: values[rows] if name.startswith("label_") else values for name, values in arrays.items()}
-    arrays["rows"], arrays["query"], arrays["is_held_out"] = rows, built.query[rows], np.isin(of_row[rows], HELD_OUT)
-    arrays["first"], arrays["candidate_first"] = texts.first, texts.candidate_first[rows]
-    arrays["docs"], arrays["candidate_docs"] = built.found[0].docs, built.found[1].docs[np.isin(of_row, HELD_OUT)]
-    options.out.mkdir(parents=True, exist_ok=True)
-    small = {name: values.astype(np.int32) if values.dtype == np.int64 else values for name, values in arrays.items()}
-    np.savez_compressed(options.out / "arrays.npz", **small)
-    from askew.rankers.disk import StoredTexts, read_header
-
-    kept = StoredTexts(built.index, read_header(built.index)["documents"])
-    told = {
-        "originals": list(built.originals), "candidates": [texts.candidates[row] for row in rows.tolist()],
-        "passages": list(texts.passages), "docs": [kept[doc] for doc in range(len(kept))],
-    }  # fmt: skip
-    with gzip.open(options.out / "texts.json.gz", "wt", encoding="utf-8") as file:
-        json.dump(told, file, ensure_ascii=False)
-    if options.weights:
-        write_weights(options.out / "weights")
-    counts = {name: int((part == name).sum()) for name in np.unique(part)}
-    print(f"{len(rows):,} of {len(of_row):,} candidates; queries by part: {counts}: {options.out}")
+def run_askew(folder: Path, *words: str) -> None:
+    """A command of askew in a folder, so that recipes and cards name no place of this machine."""
+    subprocess.run([str(Path(sys.executable).with_name("askew")), *words], check=True, cwd=folder)
 
 
-def read_prepared(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    with np.load(folder / "arrays.npz") as file:
-        arrays = {name: file[name] for name in file.files}
-    arrays = {name: values.astype(np.int64) if values.dtype == np.int32 else values for name, values in arrays.items()}
-    with gzip.open(folder / "texts.json.gz", "rt", encoding="utf-8") as file:
-        return arrays, json.load(file)
+def build(options: argparse.Namespace) -> None:
+    """A store of each collection: the recipe of dataset.py without the other rankers."""
+    from dataset import CANDIDATES, PARTS, make_collection, recipe
+
+    for name in TRAINED_ON:
+        folder = options.work.resolve() / name
+        folder.mkdir(parents=True, exist_ok=True)
+        candidates = folder / "candidates.tsv"
+        candidates.write_bytes(gzip.decompress((CANDIDATES / f"{name}.tsv.gz").read_bytes()))
+        make_collection(PARTS[name], options.data, folder / name, candidates)
+        text = recipe(name, candidates.name).partition("[[cross]]")[0]
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+        run_askew(folder, "run", f"{name}.toml", "--until", "pairs", "--store", f"../store-{name}")
+
+
+def model_of(work: Path, name: str, seed: int) -> Path:
+    """The folder of a trained selector."""
+    return work.resolve() / f"selector-{name}-seed{seed}"
 
 
 def train(options: argparse.Namespace) -> None:
-    """Train the cross-encoders on the training part and score all candidates of the others."""
-    import torch
-
-    torch.set_float32_matmul_precision("high")
-    arrays, told = read_prepared(options.prepared)
-    options.out.mkdir(parents=True, exist_ok=True)
-    weights = str(options.weights or options.prepared / "weights")
-    began = time.monotonic()
-    found, about = similarities(arrays, told, weights)
-    log = [about]
-    print(json.dumps(about), flush=True)
-    for seed in options.seeds:
-        for name in options.models:
-            spent = (time.monotonic() - began) / 60
-            if spent + max(one["seconds"] for one in log) / 60 > options.minutes:
-                print(f"out of time after {spent:.1f} minutes: {name} with seed {seed} is left out", flush=True)
-                continue
-            scores, about = _train_one(name, arrays, told, weights, seed, options)
-            found[f"{name}-seed{seed}"] = scores
-            np.savez_compressed(options.out / "scores.npz", **found)
-            log.append({"model": name, "seed": seed, **about})
-            print(json.dumps(log[-1]), flush=True)
-            (options.out / "log.json").write_text(json.dumps(log, indent=1))
+    """``askew train selector`` with its defaults, on each collection with each seed."""
+    for name in TRAINED_ON:
+        for seed in SEEDS:
+            out = model_of(options.work, name, seed)
+            run_askew(options.work, "train", "selector", f"store-{name}", "--out", out.name, "--seed", str(seed))
 
 
-def _train_one(
-    name: str, arrays: Any, told: Any, weights: str, seed: int, options: argparse.Namespace
+def measure(options: argparse.Namespace) -> None:
+    """The values of every query by method and measure, for each training."""
+    from askew.app.build.built_pairs import read_built
+    from askew.app.train.held_out import HELD_OUT
+    from askew.corpora.queries import read_queries
+
+    built = read_built(options.work / f"store-{TESTED}")
+    replayed = options.work.resolve() / TESTED / "kept.tsv"
+    lines = zip(built.table["query_id"], built.table["text"], strict=True)
+    replayed.write_text("query_id\ttext\n" + "".join(f"{query}\t{text}\n" for query, text in lines), encoding="utf-8")
+    for name in TRAINED_ON:
+        models = [model_of(options.work, name, seed) for seed in SEEDS]
+        queries = list(built.query_ids)
+        if name == TESTED:
+            queries = read_queries(models[0] / HELD_OUT)["query_id"].to_pylist()
+        values, changed = bench_all(options.work, replayed, models, fixed_runs(built, options.work), queries)
+        about = {
+            "trained": [facts(one) for one in models], "changed": changed, "queries": len(queries),
+            "candidates": int(built.table["query_id"].is_in(queries).sum()),
+            "apart": [told_apart(built, one, queries) for one in models],
+        }  # fmt: skip
+        KEPT.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(KEPT / f"{name}.npz", about=json.dumps(about), query_ids=queries, **values)
+        print(f"{name}: {len(queries):,} queries, {len(changed)} methods", flush=True)
+
+
+def facts(model: Path) -> dict[str, Any]:
+    """What the training itself measured on the queries that it held out."""
+    found = json.loads((model / "measured.json").read_text(encoding="utf-8"))
+    measured = found["measured"]
+    return {name: measured[name] for name in ("queries", "examples", "threshold", "told apart")}
+
+
+def fixed_runs(built: Any, work: Path) -> dict[str, Any]:
+    """The runs of two choices that look at no result: a random candidate, and the one that most surely asks the same.
+
+    A random candidate is drawn once with each seed.
+    """
+    from askew import Ranker
+
+    (index,) = (work / f"store-{TESTED}").glob("index-bm25-*")
+    ranker = Ranker.open(index, BASE)
+    worths = {f"random candidate, seed {seed}": np.random.default_rng(seed).random(len(built.query)) for seed in SEEDS}
+    worths["highest P(same)"] = built.table["p_same"].to_numpy()
+    return {name: ranker.search(texts_of(built, worth), 100) for name, worth in worths.items()}
+
+
+def texts_of(built: Any, worth: Any) -> dict[str, str]:
+    """The candidate of the highest worth by query."""
+    from askew.trainers.selector import best_candidate
+
+    rows = best_candidate(built.query, len(built.query_ids), worth)
+    return dict(zip(built.query_ids, built.table["text"].gather(rows), strict=True))
+
+
+def bench_all(
+    work: Path, replayed: Path, models: list[Path], runs: dict[str, Any], queries: list[str]
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """All methods by ``askew bench``: values by "method | measure", and how many queries each reformulates."""
+    selectors = {f"{REPLAY}:{model}": f"selector, seed {seed}" for model, seed in zip(models, SEEDS, strict=True)}
+    values: dict[str, Any] = {}
+    changed: dict[str, int] = {}
+    for agree in AGREE:
+        first = agree == AGREE[0]
+        names = {BASE: ORIGINAL, REPLAY: f"{RULE} >= {agree:.0%}"}
+        if first:
+            names |= {ORACLE: "oracle (reads the judgements)", **selectors, **{f"run:{name}": name for name in runs}}
+        report, kept = bench_once(work, replayed, names, agree, runs if first else {}, queries)
+        for row in report.rows:
+            text, name = row.method.text, names[row.method.text]
+            changed[name] = len(queries) if text.startswith("run:") else row.reformulated or 0
+            values |= {f"{name} | {one}": report.values[text][one] for one in MEASURES}
+            values[f"{name} | {TOP10}"] = kept[text]
+    return values, changed
+
+
+def bench_once(
+    work: Path, replayed: Path, names: dict[str, str], agree: float, runs: dict[str, Any], queries: list[str]
 ) -> tuple[Any, dict[str, Any]]:
-    from askew.trainers.common import Schedule
-    from askew.trainers.selector import PairTexts, SelectorSettings, sample, score_candidates, train_selector
+    """One bench, and the share of the original top 10 that each method keeps for each query."""
+    from askew import BenchSettings, bench
+    from askew.app.bench.saved import run_names
 
-    began = time.monotonic()
-    learns, passages = MODELS[name]
-    texts = PairTexts(
-        told["originals"], told["candidates"], arrays["query"], told["passages"], arrays["first"],
-        arrays["candidate_first"],
-    )  # fmt: skip
-    settings = SelectorSettings(learns, passages, weights, options.most_each)
-    pace = Schedule(1.0, options.batch, options.rate, 1, 0.1, 0.01, "linear", 10**6, seed)
-    labels = arrays[f"label_{learns}"]
-    with tempfile.TemporaryDirectory() as work:
-        encoder = train_selector(texts, labels, settings, pace, Path(work))
-    trained = time.monotonic()
-    scores = score_candidates(encoder, texts, settings, np.flatnonzero(arrays["is_held_out"]))
-    done = time.monotonic()
-    return scores.astype(np.float32), {
-        "examples": len(sample(arrays["query"], labels, options.most_each, seed)), "seconds": round(done - began, 1),
-        "train_seconds": round(trained - began, 1), "score_seconds": round(done - trained, 1), "device": encoder.device,
+    out = work / f"bench-{len(queries)}-{agree:g}"
+    methods = [text for text in names if text.startswith(REPLAY)]
+    settings = BenchSettings(
+        BASE, 100, agree, {text: {"file": str(replayed)} for text in methods}, out, work / f"store-{TESTED}"
+    )
+    source = str(work / TESTED / TESTED)
+    report = bench(source, methods, list(MEASURES), runs=runs or None, queries=queries, settings=settings)
+    files = run_names([row.method for row in report.rows])
+    tops = {text: top10(out / "runs" / f"{file}.run") for text, file in files.items()}
+    kept = {
+        text: np.array([len(tops[BASE][query] & top.get(query, set())) / len(tops[BASE][query])
+                        for query in report.query_ids])
+        for text, top in tops.items()
     }  # fmt: skip
+    assert list(report.query_ids) == queries
+    return report, kept
 
 
-def similarities(arrays: Any, told: Any, weights: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The cosine of each query with its candidates and with the documents that both find, by the base encoder."""
-    from askew.trainers.card import hardware
-    from askew.trainers.common import choose_device
-
-    began = time.monotonic()
-    encode = _encoder(weights)
-    docs, originals = encode(told["docs"], 256), encode(told["originals"], 64)
-    held = np.flatnonzero(arrays["is_held_out"])
-    candidates = encode([told["candidates"][row] for row in held.tolist()], 64)
-    query = arrays["query"][held]
-    found = {"similar": np.einsum("ij,ij->i", candidates, originals[query])}
-    every = np.arange(len(originals))
-    for name, lists, rows in (("docs", arrays["docs"], every), ("candidate_docs", arrays["candidate_docs"], query)):
-        columns = [
-            np.einsum("ij,ij->i", docs[np.maximum(lists[:, k], 0)], originals[rows]) for k in range(lists.shape[1])
-        ]
-        found[f"similar_{name}"] = np.where(lists >= 0, np.stack(columns, 1), -1.0)
-    seconds = round(time.monotonic() - began, 1)
-    about = {"model": "similarities", "seconds": seconds, "hardware": hardware(choose_device("auto"))}
-    return {name: values.astype(np.float16) for name, values in found.items()}, about
+def top10(run: Path) -> dict[str, set[str]]:
+    """The top documents of each query of a TREC run."""
+    found: dict[str, set[str]] = {}
+    for line in run.read_text(encoding="utf-8").splitlines():
+        query, _, doc, rank, *_ = line.split()
+        if int(rank) <= 10:
+            found.setdefault(query, set()).add(doc)
+    return found
 
 
-def _encoder(weights: str) -> Any:
-    """Mean-pooled and normalised vectors of the base model, the shortest texts first."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
+def told_apart(built: Any, model: Path, queries: list[str]) -> dict[str, float]:
+    """How well the cross-encoder tells chosen candidates of these queries from negative ones, beside guessing."""
+    from askew.app.build.built_pairs import labels_for
+    from askew.app.train.selector import read_rule
+    from askew.statistics.curves import average_precision
+    from askew.trainers.ranker import CrossEncoder
+    from askew.trainers.selector import NEITHER, POSITIVE, SelectorSettings, score_candidates
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    tokenizer = AutoTokenizer.from_pretrained(weights)
-    model = AutoModel.from_pretrained(weights, dtype="float32").to(device).eval()
-
-    def encode(texts: list[str], most: int, size: int = 512) -> Any:
-        order = np.argsort([len(text) for text in texts], kind="stable")
-        vectors = np.zeros((len(texts), model.config.hidden_size), np.float32)
-        with torch.inference_mode():
-            for start in range(0, len(order), size):
-                some = order[start : start + size]
-                batch = tokenizer(
-                    [texts[i] for i in some.tolist()],
-                    padding=True,
-                    truncation=True,
-                    max_length=most,
-                    return_tensors="pt",
-                ).to(device)
-                hidden, mask = model(**batch).last_hidden_state, batch["attention_mask"].unsqueeze(-1)
-                mean = (hidden * mask).sum(1) / mask.sum(1)
-                vectors[some] = torch.nn.functional.normalize(mean, dim=1).cpu().numpy()
-        return vectors
-
-    return encode
+    settings = SelectorSettings(**{**read_rule(model)["settings"], "model": str(model)})
+    labels = labels_for(built, settings.learns)
+    rows = np.flatnonzero((labels != NEITHER) & built.table["query_id"].is_in(queries).to_numpy())
+    encoder = CrossEncoder.load(settings.ranker())
+    scores = score_candidates(encoder, built.texts(settings.passages != "none"), settings, rows)
+    truth = (labels[rows] == POSITIVE).astype(np.int64)
+    found = average_precision(scores, truth, built.table["query_id"].gather(rows).to_list())
+    return {"value": found.value, "low": found.low, "high": found.high, "guessing": float(truth.mean())}
 
 
-SHOWN = ("RR@10", "ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10", "NFaiRR@10")
+def evaluate(_: argparse.Namespace) -> None:
+    """The tables of both trainings, from the kept values."""
+    for name, title in TRAINED_ON.items():
+        about, values = read_kept(name)
+        where = "the held-out BoolQ queries" if name == TESTED else "all BoolQ queries"
+        print(f"== trained on {title}, measured on {where} that have a candidate: "
+              f"{about['queries']:,} queries, {about['candidates']:,} candidates")  # fmt: skip
+        print_training(about)
+        print("\nchange against the original query, of the mean [95%]; p: null hypothesis: the mean gain is 0, without")
+        print(f"correction; *: the method chooses by {LEANS[0]}; a lean counts by its distance from zero")
+        for method in values:
+            print_method(method, values, about["changed"])
+        print_against(values, "selector, mean of seeds", f"{RULE} >= {AGREE[0]:.0%}")
+        print()
 
 
-def evaluate(options: argparse.Namespace) -> None:
-    """What each way to choose does to the held-out queries."""
-    from askew.app.build.built_pairs import LEAN, QuerySubset, effects, read_built
-    from askew.app.train.selector import ORIGINAL
-    from askew.core.fingerprint import digest_file
+def read_kept(name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What is told of a training, and by method and measure the values of every query; leans without their sign.
 
-    built = read_built(options.store)
-    parts = built.parts()
-    test = QuerySubset.of(built, parts, "test")
-    chosen, told = choices(built, parts, test, options)
-    print(f"data {digest_file(options.prepared / 'arrays.npz')[:16]}; queries by part: {_counts(parts)}")
-    print(f"cross-encoders: seed 1, {json.loads((options.scores / 'log.json').read_text())[0]['hardware']}")
-    print(f"test part: {len(test.queries):,} queries, {len(test.rows):,} candidates; a lean is taken without its sign")
-    print(
-        f"{LEAN} is input and outcome of the least leaning and the lean-aware ones; ARaB(tc) and ARaB(bool) count the"
-    )
-    print("same words otherwise; LexiconShare and NFaiRR are no input and count other words")
-    print("lean-aware: the lowest chance whose choices on dev lose no more than the margin by the interval's lower end")
-    print("gain: better if positive, with 95% interval over queries; p of the paired test, without correction")
-    for name, rows in chosen.items():
-        found = effects(built, test, rows, DELTA)
-        changed = int((rows != ORIGINAL).sum())
-        print(f"\n{name}: another candidate for {changed:,} of {len(rows):,} queries {told.get(name, '')}".rstrip())
-        for measure in SHOWN:
-            print(_line(measure, found[measure]))
-        if changed:
-            print(_verdict(found["RR@10"], cut_of(built, test, rows)))
+    Methods with several seeds also have the mean of their seeds, query by query.
+    """
+    with np.load(KEPT / f"{name}.npz") as file:
+        found = {key: file[key] for key in file.files}
+    about = json.loads(str(found.pop("about")))
+    del found["query_ids"]
+    values: dict[str, dict[str, Any]] = {}
+    for key, one in found.items():
+        method, measured = key.split(" | ")
+        values.setdefault(method, {})[measured] = np.abs(one) if measured in LEANS else one
+    for kind in ("random candidate", "selector"):
+        seeds = [f"{kind}, seed {seed}" for seed in SEEDS]
+        mean = f"{kind}, mean of seeds"
+        values[mean] = {one: np.mean([values[seed][one] for seed in seeds], axis=0) for one in (*MEASURES, TOP10)}
+        about["changed"][mean] = np.mean([about["changed"][seed] for seed in seeds])
+    shown = [ORIGINAL, "random candidate, mean of seeds", "highest P(same)"]
+    rules = [f"{RULE} >= {agree:.0%}" for agree in AGREE]
+    selectors = [*(f"selector, seed {seed}" for seed in SEEDS), "selector, mean of seeds"]
+    return about, {name: values[name] for name in (*shown, *rules, *selectors, "oracle (reads the judgements)")}
 
 
-def cut_of(built: Any, test: Any, rows: Any) -> tuple[float, float, float]:
-    """By which share the mean of the lean falls, with a 95% interval over queries."""
-    from askew.app.build.built_pairs import LEAN
-    from askew.app.train.selector import ORIGINAL
-    from askew.statistics.intervals import change_interval
-
-    old = np.abs(built.old(LEAN))[test.queries]
-    new = np.where(rows == ORIGINAL, old, np.abs(built.new(LEAN))[rows])
-    there = ~np.isnan(old) & ~np.isnan(new)
-    old, new = old[there], new[there]
-    low, high = change_interval(np.arange(len(old)), old, new)
-    return 1.0 - float(new.mean() / old.mean()), -float(high) / 100, -float(low) / 100
-
-
-def _counts(parts: Any) -> str:
-    return ", ".join(f"{name} {int((parts == name).sum()):,}" for name in ("train", *HELD_OUT))
-
-
-def _line(measure: str, one: Any) -> str:
-    change = f"{one.old:.4f} -> {one.new:.4f}" + ("" if one.relative is None else f" {one.relative:+.1%}")
-    gain = f"gain {one.gain:+.4f} [{one.low:+.4f}, {one.high:+.4f}] {_p(one.p)}"
-    shares = f"improved {one.improved / one.n:.1%}, worsened {one.worsened / one.n:.1%} of n = {one.n:,}"
-    return f"  {measure:16} {change}; {gain}; {shares}"
-
-
-def _p(value: float) -> str:
-    return "p<0.0001" if value < 0.0001 else f"p={value:.4f}"
-
-
-def _verdict(effect: Any, cut: tuple[float, float, float]) -> str:
-    """What the tests say of the loss of effectiveness, beside the cut of lean."""
-    told = "a loss" if effect.gain < 0 else "a gain"
-    plain = f"the paired test finds {told if effect.p < 0.05 else 'no difference'}"
-    no_loss = f"a loss of {DELTA} or more is {'' if effect.p_no_loss < 0.05 else 'not '}ruled out"
-    same = f"equivalence within {DELTA} {'holds' if effect.p_equivalent < 0.05 else 'does not hold'}"
-    aim = "yes" if cut[0] >= 0.4 and effect.p_no_loss < 0.05 else "no"
-    return (
-        f"  RR@10: {plain} ({_p(effect.p)}); {no_loss} ({_p(effect.p_no_loss)}); {same} ({_p(effect.p_equivalent)})\n"
-        f"  mean lean cut by {cut[0]:.1%} [{cut[1]:.1%}, {cut[2]:.1%}]; 40% or more without a loss of {DELTA}: {aim}"
-    )
-
-
-def choices(built: Any, parts: Any, test: Any, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
-    """The row that each way takes for each test query, and what is to be said of it."""
-    from askew.app.build.built_pairs import LEAN, QuerySubset
-    from askew.app.train.selector import Close, choose_lean_aware, learn_chance, usual_choices
-    from askew.trainers.selector import choose_threshold
-
-    arrays, scores = scores_of(options)
-    rows = arrays["held_out"]
-    close = Close(*(scores.pop(name) for name in ("similar", "similar_docs", "similar_candidate_docs")))
-    at = np.searchsorted(rows, test.rows)
-    usual = usual_choices(built, test)
-    chosen = {"keep the original": usual["original"], "a random candidate": usual["random"]}
-    chosen["the most similar candidate"] = test.best(close.candidate[at])
-    gain, told, dev = built.gain("RR@10"), {}, QuerySubset.of(built, parts, "dev")
-    for name, values in scores.items():
-        chosen[f"{name}, the best"] = test.best(values[at])
-        mine = values[np.searchsorted(rows, dev.rows)]
-        grid = np.append(np.quantile(mine, np.linspace(0, 1, 101)), mine.max() + 1.0)
-        threshold = choose_threshold(
-            lambda limit, mine=mine: dev.best(mine, mine >= limit), len(dev.queries), gain, DELTA, grid
+def print_training(about: dict[str, Any]) -> None:
+    """Average precision of each cross-encoder beside guessing, and what it learned from."""
+    for seed, trained, apart in zip(SEEDS, about["trained"], about["apart"], strict=True):
+        own = trained["told apart"]
+        print(
+            f"seed {seed}: {trained['examples']:,} examples of {trained['queries']['train']:,} queries; average "
+            f"precision of the cross-encoder here {interval(apart)} (guessing {apart['guessing']:.4f}), on the "
+            f"held-out queries of its own collection {interval(own)} (guessing {own['positive']:.4f}); chance "
+            f"{trained['threshold']:.4f} or more"
         )
-        kept = f"{name}, the best or the original"
-        chosen[kept], told[kept] = test.best(values[at], values[at] >= threshold), f"(score {threshold:.3f} or more)"
-    lean = np.abs(built.new(LEAN))[test.rows]
-    chosen["the least leaning candidate"] = test.best(-lean, lean < np.abs(built.old(LEAN))[built.query[test.rows]])
-    for name, given, margin in (
-        ("lean-aware, lists only", ({}, None), DELTA), ("lean-aware, lists and encoder", ({}, close), DELTA),
-        ("lean-aware", (scores, close), DELTA), ("lean-aware, margin 0", (scores, close), 0.0),
-    ):  # fmt: skip
-        chances, rule = learn_chance(built, parts, rows, *given, margin)
-        chosen[name] = choose_lean_aware(built, test, chances, rule["threshold"])
-        told[name] = f"(chance {rule['threshold']:.3f} or more)"
-    worth = np.where(gain[test.rows] >= 0, -lean, -np.inf)
-    chosen["oracle, sum of gains"] = usual["oracle"]
-    chosen["oracle, least lean without loss"] = test.best(worth, np.isfinite(worth) & (built.gain(LEAN)[test.rows] > 0))
-    return chosen, told
 
 
-def scores_of(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was prepared, and the scores of the held-out candidates by model; of several seeds the first."""
-    with np.load(options.prepared / "arrays.npz") as file:
-        arrays = {"held_out": file["held_out"].astype(np.int64)}
-    with np.load(options.scores / "scores.npz") as file:
-        names = [name for name in file.files if "-seed" not in name or name.endswith("-seed1")]
-        return arrays, {name.removesuffix("-seed1"): file[name].astype(np.float64) for name in names}
+def interval(one: dict[str, float]) -> str:
+    return f"{one['value']:.4f} [{one['low']:.4f}, {one['high']:.4f}]"
+
+
+def compare(values: dict[str, dict[str, Any]], measured: str, old: str, new: str) -> tuple[Any, Any]:
+    """The paired comparison of two methods and the interval of the change of the mean in percent."""
+    from askew.core.measure import Direction
+    from askew.measures.catalogue import Catalogue
+    from askew.statistics.intervals import change_interval, size_bounds
+    from askew.statistics.significance import paired
+
+    (asked,) = Catalogue().complete([measured])
+    direction, bounds = asked.direction, asked.bounds
+    if direction is Direction.ZERO:
+        direction, bounds = Direction.DOWN, size_bounds(bounds)
+    # As askew bench: a mean is over the queries for which every method has a value.
+    there = ~np.isnan([one[measured] for one in values.values()]).any(axis=0)
+    before, after = values[old][measured][there], values[new][measured][there]
+    margin = MARGIN if measured == EFFECTIVENESS[0] else None
+    found = paired(before, after, direction, bounds, margin=margin)
+    return found, change_interval(np.arange(len(before)), before, after, bounds)
+
+
+def print_method(method: str, values: dict[str, dict[str, Any]], changed: dict[str, float]) -> None:
+    count = len(values[method][TOP10])
+    print(
+        f"\n{method}: {changed[method]:,.0f} of {count:,} queries reformulated; {TOP10}: "
+        f"{values[method][TOP10].mean():.1%}"
+    )
+    chooses = method.startswith((RULE, "selector", "oracle"))
+    for measured in MEASURES:
+        found, ends = compare(values, measured, ORIGINAL, method)
+        name = f"|{measured}|{'*' if chooses and measured == LEANS[0] else ''}" if measured in LEANS else measured
+        line = f"  {name:27} {found.new:.4f}"
+        if method != ORIGINAL:
+            line += f"  {change(found, ends)}; improved {found.improved:,}, worsened {found.worsened:,}"
+        print(f"{line}; n = {found.n:,}")
+    if method != ORIGINAL:
+        found, _ = compare(values, EFFECTIVENESS[0], ORIGINAL, method)
+        ruled = "is" if found.p_no_loss is not None and found.p_no_loss < 0.05 else "is not"
+        print(
+            f"  a loss of {MARGIN} or more of mean {EFFECTIVENESS[0]} {ruled} ruled out (p {p_text(found.p_no_loss)})"
+        )
+
+
+def change(found: Any, ends: tuple[float | None, float | None]) -> str:
+    low, high = (or_dash(end) for end in ends)
+    told = "-" if found.relative is None else f"{100 * found.relative:+.1f}%"
+    return f"{told} [{low}, {high}] p {p_text(found.p)}"
+
+
+def or_dash(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.1f}"
+
+
+def p_text(value: float | None) -> str:
+    return "-" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def print_against(values: dict[str, dict[str, Any]], selector: str, rule: str) -> None:
+    """The selector against the simple rule, query by query."""
+    print(f"\n{selector}, against: {rule}")
+    for measured in MEASURES:
+        found, _ = compare(values, measured, rule, selector)
+        name = f"|{measured}|" if measured in LEANS else measured
+        low, high = ("-" if end is None else f"{end:+.4f}" for end in (found.low, found.high))
+        print(
+            f"  {name:27} {found.old:.4f} -> {found.new:.4f}; gain {found.gain:+.4f} [{low}, {high}] "
+            f"p {p_text(found.p)}; improved {found.improved:,}, worsened {found.worsened:,}"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(required=True)
-    one = parts.add_parser("prepare")
-    one.add_argument("store", type=Path)
-    one.add_argument("--out", type=Path, required=True)
-    one.add_argument("--weights", action="store_true", help="also write the base weights")
-    one.add_argument("--most-each", type=int, default=4)
-    one.set_defaults(do=prepare)
-    one = parts.add_parser("train")
-    one.add_argument("prepared", type=Path)
-    one.add_argument("--out", type=Path, required=True)
-    one.add_argument("--weights", type=Path, help="a folder of base weights, if not beside the prepared data")
-    one.add_argument("--models", nargs="+", choices=sorted(MODELS), default=list(MODELS))
-    one.add_argument("--seeds", nargs="+", type=int, default=[1])
-    one.add_argument("--minutes", type=float, default=5.0)
-    one.add_argument("--most-each", type=int, default=4)
-    one.add_argument("--batch", type=int, default=16)
-    one.add_argument("--rate", type=float, default=2e-5)
-    one.set_defaults(do=train)
-    one = parts.add_parser("evaluate")
-    for name in ("store", "prepared", "scores"):
-        one.add_argument(name, type=Path)
-    one.set_defaults(do=evaluate)
+    for do in (build, train, measure):
+        one = parts.add_parser(do.__name__)
+        one.add_argument("--work", type=Path, required=True, help="folder for collections, stores and models")
+        if do is build:
+            one.add_argument("--data", type=Path, required=True, help="folder of the collections")
+        one.set_defaults(do=do)
+    parts.add_parser("evaluate").set_defaults(do=evaluate)
     options = parser.parse_args()
     options.do(options)
 

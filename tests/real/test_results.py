@@ -16,7 +16,6 @@ from askew.core.errors import DataError
 from askew.core.lexicon import load_lexicon
 from askew.core.split import part_of
 from askew.corpora.collection import open_collection
-from askew.publish.splits import SALT, normal
 from askew.rankers.bm25.named import bm25, bm25_msmarco
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,17 +131,35 @@ def test_words_and_names_alone_classify_as_recorded(data, recorded):
     assert [(one.low, one.high) for one in estimates] == [pytest.approx(ends, abs=5e-3) for _, *ends in told]
 
 
-def test_the_original_queries_of_the_selector_retrieve_as_recorded(data, recorded, tmp_path):
-    from askew.app.build.built_pairs import SHARES
-
-    docs, queries, judged = collection(data / "boolq")
-    texts = queries["text"].to_list()
-    kept = neutral(texts) & np.array([part_of(normal(text), SHARES, SALT) == "test" for text in texts])
-    found = reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path)
+@pytest.mark.parametrize("name", ["squad", "boolq"])
+def test_the_headline_of_the_selector_is_computed_again_from_the_kept_values_of_every_query(recorded, name):
+    program = load(ROOT / "benchmarks" / "selector.py")
     text = recorded("selector.py evaluate")
-    line = text[text.index("keep the original") :].splitlines()[1]
-    assert f"{found.mean():.4f} -> {found.mean():.4f}" in line
-    assert f"n = {len(found):,}" in line
+    block = text[text.index(f"== trained on {program.TRAINED_ON[name]}") :]
+    with np.load(program.KEPT / f"{name}.npz") as kept:
+        for method in ("selector, mean of seeds", f"{program.RULE} >= 50%"):
+            seeds = [method] if "seeds" not in method else [f"selector, seed {seed}" for seed in program.SEEDS]
+            lines = block[block.index(f"\n{method}: ") :].splitlines()[2:6]
+            for measure, line in zip(program.MEASURES, lines, strict=True):
+                # Straight from the definition: the mean over queries of the distance from zero.
+                old = np.abs(kept[f"{program.ORIGINAL} | {measure}"])
+                new = np.mean([np.abs(kept[f"{seed} | {measure}"]) for seed in seeds], axis=0)
+                assert not np.isnan(old).any() and not np.isnan(new).any()
+                assert f"{new.mean():.4f}  {100 * (new.mean() / old.mean() - 1):+.1f}% [" in line
+                assert f"n = {len(new):,}" in line
+
+
+@pytest.mark.parametrize("name", ["squad", "boolq"])
+def test_the_original_queries_of_the_selector_retrieve_as_recorded(data, recorded, tmp_path, name):
+    program = load(ROOT / "benchmarks" / "selector.py")
+    docs, queries, judged = collection(data / "boolq")
+    with np.load(program.KEPT / f"{name}.npz") as kept:
+        ids = kept["query_ids"].tolist()
+    found = reciprocal_ranks(docs, queries.filter(pl.col("query_id").is_in(ids)), judged, bm25_msmarco, tmp_path)
+    text = recorded("selector.py evaluate")
+    block = text[text.index(f"== trained on {program.TRAINED_ON[name]}") :]
+    line = block[block.index(f"\n{program.ORIGINAL}: ") :].splitlines()[2]
+    assert line.split()[:2] == ["RR@10", f"{found.mean():.4f};"] and f"n = {len(found):,}" in line
 
 
 def test_bm25_beside_the_trained_rankers_retrieves_as_recorded(data, recorded, tmp_path):
@@ -245,19 +262,40 @@ def replace_scores(options, folder, model=""):
     return type(options)(**{**vars(options), "scores": folder, "model": model})
 
 
-def test_queries_as_they_were_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
-    from askew.app.train.rewriter import SHARES
-
+def test_the_original_queries_retrieve_beside_the_rewriters_as_recorded(data, recorded, tmp_path):
+    program = load(ROOT / "benchmarks" / "rewriter.py")
+    asked = program.read_json(program.KEPT / "pairs.json.gz")["asked"][0]
     values = []
-    for name in ("boolq", "squad_part"):
-        docs, queries, judged = collection(data / name)
-        kept = [part_of(normal(text), SHARES, SALT) == "test" for text in queries["text"].to_list()]
-        if name in re.search(r"pairs (\{.*\})", recorded("rewriter.py evaluate"))[1]:
-            values.append(reciprocal_ranks(docs, queries.filter(kept), judged, bm25_msmarco, tmp_path / name))
+    for name, folder in program.COLLECTIONS.items():
+        docs, queries, judged = collection(data / folder)
+        ids = [query.partition(":")[2] for query in asked if query.startswith(f"{name}:")]
+        mine = queries.filter(pl.col("query_id").is_in(ids))
+        values.append(reciprocal_ranks(docs, mine, judged, bm25_msmarco, tmp_path / name))
     found = np.concatenate(values)
     text = recorded("rewriter.py evaluate").partition("all held-out queries: n = ")[2]
     assert text.startswith(f"{len(found):,};")
     assert f"RR@10                    {found.mean():.4f}\n" in text
+
+
+def test_the_nearness_of_the_rewriters_is_computed_again_from_what_they_wrote(recorded):
+    from askew.trainers.rewriting.scores import pair_scores
+
+    program = load(ROOT / "benchmarks" / "rewriter.py")
+    told = program.read_json(program.KEPT / "pairs.json.gz")
+    place = {query: row for row, query in enumerate(told["asked"][0])}
+    ids, originals, targets = told["test"]
+    text = recorded("rewriter.py evaluate").partition("held-out pairs: n = ")[2]
+    for file in sorted(program.KEPT.glob("*.json.gz")):
+        name = file.name.removesuffix(".json.gz")
+        if name == "pairs":
+            continue
+        seeds = [
+            pair_scores(targets, [texts[place[query]] for query in ids], originals)["rougeL"].mean()
+            for texts in program.read_json(file)["seeds"].values()
+        ]
+        lines = text[text.index(f"\n{name} ({len(seeds)} seed") :].splitlines()[2:]
+        line = next(line for line in lines if line.split()[0] == "rougeL")
+        assert line.split()[1] == f"{np.mean(seeds):.4f}"
 
 
 def test_the_kept_predictions_give_the_figures_in_the_card_of_the_shipped_classifier(data):

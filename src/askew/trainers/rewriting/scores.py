@@ -21,11 +21,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from askew.core.measure import Bounds
 from askew.core.porter import stem
-from askew.core.ranking import Floats
 
+# Not that of askew.core.ranking, which needs pyarrow: models are also trained where only torch is installed.
+Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
 _BETA = 1.2
 _ORDERS = 4
