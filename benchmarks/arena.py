@@ -82,12 +82,21 @@ def trained_runs(runs: Path, name: str) -> dict[str, Any]:
     return found
 
 
+def link_selectors(folders: list[Path], work: Path) -> list[str]:
+    """Selectors that differ by their seeds as methods: their folders under short names, selector#1 and so on."""
+    for seed, folder in enumerate(folders, 1):
+        link = work / f"selector#{seed}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(folder.resolve(), target_is_directory=True)
+    return [f"reformulate:rewrite:selector#{seed}" for seed in range(1, len(folders) + 1)]
+
+
 def run(options: argparse.Namespace) -> None:
     """One collection, and its scores."""
     folder = write_collection(options.data, options.collection, options.work)
     methods = list(METHODS[options.base])
     runs = {} if options.base != "bm25" or not options.runs else trained_runs(options.runs, options.collection)
-    chosen = [f"reformulate:rewrite:{one}" for one in options.selectors] if options.base == "bm25" else []
+    chosen = link_selectors(options.selectors, options.work) if options.base == "bm25" else []
     measures = f"{EFFECTIVENESS[options.collection]} {LEAN}"
     out = options.work.resolve() / f"{options.collection}-{options.base}"
     settings = askew.BenchSettings(
@@ -151,7 +160,7 @@ def main() -> None:
     one.add_argument("--work", type=Path, required=True)
     one.add_argument("--base", choices=list(METHODS), default="bm25")
     one.add_argument("--runs", type=Path, help="the folder of negatives.py evaluate --runs")
-    one.add_argument("--selectors", nargs="*", default=[], help="folders of askew train selector")
+    one.add_argument("--selectors", nargs="*", type=Path, default=[], help="of askew train selector, by seed")
     one.set_defaults(do=run)
     one = parts.add_parser("show")
     one.add_argument("--out", type=Path)

@@ -9,7 +9,9 @@ reformulate:METHOD                  reformulated queries, chosen by their result
 reformulate:METHOD:one-search       the reformulation that most surely asks for the same; only it is searched
 reformulate:METHOD:FOLDER           reformulated queries, chosen by a trained selector
 reformulate:METHOD:oracle           reformulated queries, chosen by the judgements: an upper bound, not a system
-run:FILE                            your own run; NAME@STRENGTH#SEED.run are seeds of one method
+run:FILE                            your own run
+
+FILE or FOLDER may be NAME#SEED, a run also NAME@STRENGTH#SEED.run: seeds of one method are one row.
 
 METHOD@STRENGTH sets the strength of a method, METHOD@A,B,C several. METHOD+greedy reorders the results of another.
 """
@@ -46,8 +48,8 @@ _FILE = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
 class MitigationMethod:
     """A method as read: ``name`` is the ranker, plugin, reformulator, model or run; ``choice`` chooses candidates.
 
-    ``first`` is the method whose results it reorders, None for the base. Runs of one method with different ``seed``
-    are one row.
+    ``first`` is the method whose results it reorders, None for the base. Runs and models of one name with different
+    ``seed`` (``NAME#SEED``) are one row.
     """
 
     text: str
@@ -162,7 +164,7 @@ def _held(name: str, settings: Mapping[str, Any] | None) -> MitigationMethod:
 
 
 def _seeded(method: MitigationMethod) -> MitigationMethod:
-    seed = _SEED.fullmatch(method.text) if method.kind == RUN else None
+    seed = _SEED.fullmatch(method.text) if method.kind in (RUN, RERANK, REFORMULATE) else None
     return replace(method, seed=int(seed[2])) if seed else method
 
 
