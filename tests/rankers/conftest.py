@@ -3,8 +3,15 @@
 import pytest
 
 from askew.testing.contracts import TOY_DOCS
+from askew.testing.search_server import SearchServer
 
 WORDS = sorted({word.strip(".,;:%’").lower() for text in TOY_DOCS.values() for word in text.split()})
+
+
+@pytest.fixture
+def search_server():
+    with SearchServer(TOY_DOCS) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
