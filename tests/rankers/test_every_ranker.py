@@ -32,6 +32,10 @@ def rankers(name, tmp_path, request):  # noqa: PLR0911 - one return for each ran
     if name == "http":
         server = request.getfixturevalue("search_server")
         return build("ranker", name, {"url": f"{server.url}/search?q={{query}}&size={{k}}"})
+    if name == "opensearch":
+        pytest.importorskip("opensearchpy", reason="the extra 'opensearch' is not installed")
+        server = request.getfixturevalue("opensearch_server")
+        return build("ranker", name, {"url": server.url, "index_name": "docs", "fields": "text"})
     bm25 = build("ranker", "bm25", {"index": made("bm25", tmp_path / "b")})
     if name == "fusion":
         replay = build("ranker", "replay", {"run": RUN, "queries": TEXTS})

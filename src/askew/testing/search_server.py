@@ -80,10 +80,10 @@ class SearchServer:
         """The status and the JSON value of an answer."""
         parts = urlsplit(path)
         given = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        if parts.path != "/search":
+            return 404, {"error": "no such path"}
         if body:
             given |= json.loads(body)
-        if parts.path != "/search" or "q" not in given:
-            return 404, {"error": "no such path"}
         return 200, {"hits": [dict(zip(("id", "score", "text"), one, strict=True)) for one in self.ask(given)]}
 
     def ask(self, given: Mapping[str, Any]) -> list[tuple[str, float, str]]:

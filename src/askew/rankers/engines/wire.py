@@ -124,7 +124,7 @@ class Wire:
             host, port = parts.hostname or "", parts.port or 80
         if not self._secure:
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
-        made = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=_trust())
+        made = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=trusted())
         if proxy is not None:
             made.set_tunnel(self._host, self._port, _proxy_header(proxy))
         return made
@@ -143,12 +143,17 @@ class Wire:
         return EngineError(f"{self.origin}: no connection ({why}); is the engine running?", transient=True)
 
 
+def is_transient(status: int) -> bool:
+    """Whether trying again may help."""
+    return status in _TRANSIENT
+
+
 def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
     """What a status other than success means. What the server says with it is not shown: it may quote the query."""
     status = reply.status
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "unknown"
     said = f"{origin}: HTTP status {status} ({phrase})"
-    if status in _TRANSIENT:
+    if is_transient(status):
         return EngineError(said, transient=True, retry_after=retry_after(reply.headers.get("retry-after")))
     if 300 <= status < 400:
         to = urlsplit(reply.headers.get("location", ""))
@@ -187,6 +192,6 @@ def _proxy_header(proxy: str) -> dict[str, str]:
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def trusted() -> ssl.SSLContext:
     """The certificates to trust: those of the system, or of SSL_CERT_FILE. Read once, as it takes a while."""
     return ssl.create_default_context()
