@@ -14,7 +14,7 @@ from askew.rankers.engines.client import Found
 from askew.rankers.engines.secret import SecretSource
 
 FACTS = {"k": 3, "of": "engine"}
-ANSWER = [Found("d1", 2.5, "a text that is private"), Found("d2", None, None)]
+ANSWER = [Found("d1", 2.5, "a text that is private"), Found("d2", None, None), Found("d3", 1.0, "")]
 
 
 @pytest.fixture
@@ -51,6 +51,31 @@ def test_many_answers_are_read_at_once(tmp_path):
     file.write({key: [Found(str(i))] for i, key in enumerate(keys)})
     assert [file.read(keys)[key][0].doc_id for key in keys] == [str(i) for i in range(1201)]
     assert len(file) == 1201
+
+
+def test_a_text_that_is_in_many_answers_is_kept_once(tmp_path):
+    file = AnswerFile(tmp_path / "a")
+    keys = [file.key(FACTS, str(i)) for i in range(20)]
+    for key in keys:
+        file.write({key: ANSWER})
+    AnswerFile(tmp_path / "a").write({keys[0]: ANSWER})
+    with sqlite3.connect(tmp_path / "a") as opened:
+        assert opened.execute("SELECT count(*) FROM texts").fetchone() == (2,)
+    opened.close()
+    assert list(file.read(keys).values()) == [ANSWER] * 20
+
+
+def test_an_answer_whose_text_is_lost_counts_as_absent_and_can_be_written_again(tmp_path):
+    file = AnswerFile(tmp_path / "a")
+    key, other = file.key(FACTS, "a"), file.key(FACTS, "b")
+    file.write({key: ANSWER, other: [Found("d2")]})
+    with sqlite3.connect(tmp_path / "a") as opened:
+        opened.execute("UPDATE texts SET value = x'00'")
+    opened.close()
+    again = AnswerFile(tmp_path / "a")
+    assert set(again.read([key, other])) == {other}
+    again.write({key: ANSWER})
+    assert again.read([key]) == {key: ANSWER}
 
 
 def test_only_its_owner_may_read_the_file(tmp_path):

@@ -66,12 +66,12 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
     Each index knows the ranker it was made for. Several together are fused; a reranker takes the first that is not its
     own, or a run, as the ranker whose documents it reads.
     """
+    if ranker is not None and is_engine(ranker):
+        if indexes or runs:
+            raise ConfigError(f"the ranker {ranker!r} searches with an engine of its own: leave out index= and run=")
+        return {"ranker": ranker, **settings}
     own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
     given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
-    if ranker is not None and is_engine(ranker):
-        if given:
-            raise ConfigError(f"the ranker {ranker!r} searches with its own engine: leave out index= and run=")
-        return {"ranker": ranker, **settings}
     if not given:
         raise ConfigError("a ranker needs something to search: give index=, or run=")
     name = ranker or ("fusion" if len(given) > 1 else given[0]["ranker"])

@@ -1,13 +1,14 @@
 """Answers of engines on disk: one SQLite file, so that a run that was stopped sends no query twice.
 
 Queries are private. An answer is stored under a keyed hash of the engine, its settings, k and the query, never under
-the query itself; its value has ids, scores and, where texts are kept, the texts of documents. Without encryption the
+the query itself; its value has ids and scores, and the texts of documents are kept once each. Without encryption the
 key of the hash is in the file: whoever has the file can read the documents, and can test whether a guessed query is in
 it. With encryption (AES-256-GCM) both keys come from the user's secret by scrypt, and the file tells neither.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,8 +17,7 @@ import sqlite3
 import threading
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ class AnswerFile:
         self._secret = secret or SecretSource("cache_key")
         self._lock = threading.RLock()
         self._state: tuple[sqlite3.Connection, bytes, AESGCM | None] | None = None
+        self._written: set[bytes] = set()
 
     def key(self, facts: Mapping[str, Any], query: str) -> bytes:
         """What an answer is stored under."""
@@ -51,23 +52,46 @@ class AnswerFile:
         return hashlib.blake2b(text, key=self._opened[1], digest_size=32).digest()
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, list[Found]]:
-        """The answers that are there. One that is damaged counts as absent."""
-        found: dict[bytes, list[Found]] = {}
-        with self._used() as file:
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
-                marks = ",".join("?" * len(part))
-                for key, value in file.execute(f"SELECT key, value FROM answers WHERE key IN ({marks})", part):
-                    answer = self._unpack(key, value)
-                    if answer is not None:
-                        found[key] = answer
-        return found
+        """The answers that are there. One that is damaged, or lacks a text, counts as absent."""
+        answers = self._rows("answers", keys)
+        wanted = {bytes.fromhex(ref) for rows in answers.values() for _, _, ref in rows if ref is not None}
+        texts: dict[str | None, str | None] = {key.hex(): text for key, text in self._rows("texts", wanted).items()}
+        texts[None] = None
+        return {
+            key: [Found(doc, score, texts[ref]) for doc, score, ref in rows]
+            for key, rows in answers.items()
+            if all(ref in texts for _, _, ref in rows)
+        }
 
     def write(self, answers: Mapping[bytes, Sequence[Found]]) -> None:
-        """Keep answers; they are there when this returns."""
-        rows = [(key, self._pack(key, answer)) for key, answer in answers.items()]
+        """Keep answers; they are there when this returns. A text that is in many answers is kept once."""
+        every = {one.text for answer in answers.values() for one in answer if one.text is not None}
+        texts = {text: self._text_key(text) for text in every}
+        new = {text: key for text, key in texts.items() if key not in self._written}
+        rows = {
+            key: [(one.doc_id, one.score, None if one.text is None else texts[one.text].hex()) for one in answer]
+            for key, answer in answers.items()
+        }
         with self._used() as file, file:
-            file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
+            for table, values in (("texts", {key: text for text, key in new.items()}), ("answers", rows)):
+                packed = [(key, self._pack(key, value)) for key, value in values.items()]
+                file.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", packed)
+        self._written.update(new.values())
+
+    def _text_key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=self._opened[1], digest_size=16).digest()
+
+    def _rows(self, table: str, keys: Collection[bytes]) -> dict[bytes, Any]:
+        """The values of a table under keys; what is damaged is left out."""
+        found, wanted = {}, list(keys)
+        with self._used() as file:
+            for start in range(0, len(wanted), _AT_ONCE):
+                part = wanted[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(part))
+                for key, value in file.execute(f"SELECT key, value FROM {table} WHERE key IN ({marks})", part):
+                    with contextlib.suppress(ValueError, TypeError, zlib.error):
+                        found[key] = self._unpack(key, value)
+        return found
 
     def __len__(self) -> int:
         with self._used() as file:
@@ -80,8 +104,8 @@ class AnswerFile:
                 self._state[0].close()
                 self._state = None
 
-    def _pack(self, key: bytes, answer: Sequence[Found]) -> bytes:
-        packed = zlib.compress(json.dumps([list(one) for one in answer], separators=(",", ":")).encode())
+    def _pack(self, key: bytes, value: Any) -> bytes:
+        packed = zlib.compress(json.dumps(value, separators=(",", ":")).encode())
         cipher = self._opened[2]
         if cipher is None:
             return packed
@@ -89,15 +113,11 @@ class AnswerFile:
         # The key is authenticated with the value: an answer that was moved to another query is refused.
         return nonce + cipher.encrypt(nonce, packed, key)
 
-    def _unpack(self, key: bytes, value: bytes) -> list[Found] | None:
+    def _unpack(self, key: bytes, value: bytes) -> Any:
         cipher = self._opened[2]
-        try:
-            packed = value if cipher is None else _decrypted(cipher, value, key)
-            return [Found(*one) for one in json.loads(zlib.decompress(packed))]
-        except (ValueError, TypeError, zlib.error):
-            return None
+        return json.loads(zlib.decompress(value if cipher is None else _decrypted(cipher, value, key)))
 
-    @contextmanager
+    @contextlib.contextmanager
     def _used(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             file = self._opened[0]
@@ -136,7 +156,7 @@ class AnswerFile:
     def _facts(self, file: sqlite3.Connection) -> dict[str, bytes]:
         """What the file says of itself; a new one is set up."""
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if tables - {"about", "answers"}:
+        if tables - {"about", "answers", "texts"}:
             raise StoreError(f"cache= {self.path}: this is not a file of answers; name another file")
         file.execute("PRAGMA journal_mode=WAL")
         file.execute("PRAGMA synchronous=NORMAL")
@@ -173,7 +193,8 @@ def _create(file: sqlite3.Connection, encrypted: bool) -> None:
     """The tables of a new file; of one that exists nothing is changed."""
     # Another process may create them at the same moment: the first to write the salt decides it.
     file.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
-    file.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+    for table in ("answers", "texts"):
+        file.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
     facts = {"format": _FORMAT, "encrypted": b"1" if encrypted else b"0", "salt": secrets.token_bytes(32)}
     if not file.execute("SELECT count(*) FROM about").fetchone()[0]:
         file.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(facts.items()))

@@ -125,7 +125,7 @@ class OpenSearchEngine:
             said = f"{self._origin}: no reply within {self._timeout:g} seconds (timeout_s=)"
             raise EngineError(said, transient=True) from None
         except errors.ConnectionError:
-            raise EngineError(f"{self._origin}: no connection; is the engine running?", transient=True) from None
+            raise EngineError(f"{self._origin}: no connection; check that the engine runs", transient=True) from None
         except errors.SerializationError:
             raise EngineError(f"{self._origin}: the reply is not JSON; check url=") from None
 

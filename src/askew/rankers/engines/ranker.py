@@ -117,7 +117,7 @@ class EngineRanker:
         """The k best documents of each text."""
         check_k(k)
         if self.most is not None and k > self.most:
-            raise ConfigError(f"engine {self.id}: it gives at most {self.most} documents for a query, found k= {k}")
+            raise ConfigError(f"engine {self.id}: it gives at most {self.most} documents for a query, not {k}")
         queries = query_texts(texts)
         wanted = list(dict.fromkeys(text for text in queries if text.strip()))
         found = self._gather(wanted, k)

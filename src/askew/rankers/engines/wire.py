@@ -140,7 +140,7 @@ class Wire:
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
         why = getattr(error, "strerror", None) or type(error).__name__
-        return EngineError(f"{self.origin}: no connection ({why}); is the engine running?", transient=True)
+        return EngineError(f"{self.origin}: no connection ({why}); check that the engine runs", transient=True)
 
 
 def is_transient(status: int) -> bool:
@@ -163,7 +163,12 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         401: "its secret is wrong" if has_secret else "it needs a secret: give auth_env= or auth_file=",
         403: "this secret may not search there" if has_secret else "it needs a secret: give auth_env= or auth_file=",
         404: "there is nothing at this path; check url= and the name of the index",
-    }.get(status, "it refused the query" if reply.is_of_the_query else "it refused the request")
+    }.get(
+        status,
+        "it refused the query; if it refuses all, check the settings"
+        if reply.is_of_the_query
+        else "it refused the request",
+    )
     return EngineError(f"{said}: {hint}")
 
 
