@@ -1,6 +1,7 @@
 """What every engine gets from the ranker around it, with engines of a few lines."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
+from askew.plugins.pace import RateLimit
+from askew.rankers.engines import requester
 from askew.rankers.engines.client import Engine, EngineError, Found
 from askew.rankers.engines.plugin import EnginePlugin
 from askew.rankers.engines.ranker import EngineRanker, falling
@@ -211,6 +214,15 @@ def test_attempts_come_to_an_end():
     with pytest.raises(EngineError, match=r"^plain: busy; 0 of 1 queries were answered$"):
         EngineRanker(engine, quick(attempts=3)).search(["a"], 3)
     assert len(engine.batches) == 3
+
+
+def test_requests_are_as_many_in_a_second_as_allowed(monkeypatch):
+    waited = []
+    monkeypatch.setattr(requester, "_sleep", lambda seconds, stop: waited.append(seconds))
+    monkeypatch.setattr(requester, "RateLimit", partial(RateLimit, clock=lambda: 100.0))
+    EngineRanker(Plain(), quick(per_second=2.0, concurrency=1)).search([str(i) for i in range(6)], 3)
+    # Two may go at once; each of the others waits half a second longer than the one before it.
+    assert waited == [0.0, 0.0, 0.5, 1.0, 1.5, 2.0]
 
 
 def test_an_engine_that_asks_for_a_longer_wait_than_allowed_is_not_waited_for():

@@ -1,6 +1,10 @@
 """Search interfaces over HTTP, against a server of the test's own."""
 
+import base64
 import json
+import shutil
+import ssl
+import subprocess
 
 import pytest
 
@@ -9,6 +13,7 @@ from askew.plugins.registry import build
 from askew.rankers.engines.client import EngineError
 from askew.rankers.engines.http import HttpEngine, http, read_template, templates
 from askew.rankers.engines.shape import QueryText, fill_params, fill_url, fill_value, follow
+from askew.rankers.engines.wire import trusted
 from askew.testing.contracts import TOY_DOCS, check_ranker
 from askew.testing.search_server import SearchServer, ServerFault
 
@@ -236,3 +241,43 @@ def test_the_registry_checks_the_settings_of_an_engine():
     ):
         with pytest.raises(AskewError, match=words):
             build("ranker", "http", settings)
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: no certificate can be made")
+    pem, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(pem)]
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, key)
+    trusted.cache_clear()
+    yield pem, context
+    trusted.cache_clear()
+
+
+def test_a_certificate_that_is_not_trusted_is_refused_and_ones_own_authority_can_be_named(certificate, monkeypatch):
+    pem, context = certificate
+    with SearchServer(TOY_DOCS) as server:
+        server._http.socket = context.wrap_socket(server._http.socket, server_side=True)
+        url = f"{server.url.replace('http:', 'https:')}/search?q={{query}}"
+        with pytest.raises(ConfigError, match=r"not trusted \(self-signed certificate\); .* SSL_CERT_FILE"):
+            http(url).search(["station"], 3)
+        assert server.queries == []
+        trusted.cache_clear()
+        monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+        assert len(http(url).search(["station"], 3).docs) == 1
+
+
+def test_the_proxy_of_the_environment_is_used_with_its_password(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://me:pass@"))
+    http("http://engine.invalid/search?q={query}").search(["station"], 3)
+    _, path, headers = server.requests[-1]
+    assert path == "http://engine.invalid/search?q=station"
+    assert headers["host"] == "engine.invalid"
+    assert headers["proxy-authorization"] == f"Basic {base64.b64encode(b'me:pass').decode()}"
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    http(f"{server.url}/search?q={{query}}").search(["station"], 3)
+    assert server.requests[-1][1] == "/search?q=station"

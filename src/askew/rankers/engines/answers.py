@@ -111,7 +111,7 @@ class AnswerFile:
             return packed
         nonce = secrets.token_bytes(_NONCE)
         # The key is authenticated with the value: an answer that was moved to another query is refused.
-        return nonce + cipher.encrypt(nonce, packed, key)
+        return nonce + bytes(cipher.encrypt(nonce, packed, key))
 
     def _unpack(self, key: bytes, value: bytes) -> Any:
         cipher = self._opened[2]
@@ -217,7 +217,7 @@ def _decrypted(cipher: AESGCM, value: bytes, key: bytes) -> bytes:
     from cryptography.exceptions import InvalidTag
 
     try:
-        return cipher.decrypt(value[:_NONCE], value[_NONCE:], key)
+        return bytes(cipher.decrypt(value[:_NONCE], value[_NONCE:], key))
     except InvalidTag:
         raise ValueError("changed") from None
 
