@@ -52,6 +52,16 @@ def test_a_search_goes_on_where_the_engine_stopped(askew, server, tmp_path):
     assert server.queries == ["is a man.", "weather", "zebra"]
 
 
+def test_progress_is_told_for_each_query(server, tmp_path):
+    from askew.app.search.retrieve import queries_of, search_queries
+    from askew.rankers.engines.http import http
+
+    told = []
+    ranker = http(f"{server.url}/search?q={{query}}", concurrency=1)
+    search_queries(queries_of("queries.tsv"), ranker, tmp_path / "a.run", 5, lambda *now: told.append(now))
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]
+
+
 def test_an_engine_takes_no_index_and_no_run(askew, server):
     askew(command(server, "--index", "ix")).refused(
         2, "the ranker 'http' searches with an engine of its own", "--index"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,9 @@ def search_queries(
         nonlocal empty
         for start in range(0, table.num_rows, chunk):
             part = table.slice(start, chunk)
+            if isinstance(ranker, EngineRanker) and progress:
+                # An engine may take seconds for a query: each is told.
+                ranker.progress = partial(_tell, progress, start, table.num_rows)
             hits = ranker.search(part["text"].combine_chunks(), k)
             empty += hits.empty
             yield run_lines(part["query_id"].combine_chunks(), hits, ranker.doc_ids)
@@ -140,6 +144,10 @@ def search_queries(
     lines = write_run(parts(), out, ranker.id)
     notes += ranker.notes() if isinstance(ranker, EngineRanker) else []
     return SearchSummary(table.num_rows, lines, empty, out, tuple(notes))
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:
+    progress(before + done, total)
 
 
 def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:

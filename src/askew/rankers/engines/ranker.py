@@ -75,7 +75,7 @@ class EngineRanker:
     """
 
     # So many queries are searched at a time, so that progress is seen and memory stays flat.
-    queries_at_once = 512
+    queries_at_once = 256
 
     def __init__(self, engine: Engine, settings: EngineSettings | None = None) -> None:
         self.engine, self._settings = engine, settings or EngineSettings()
