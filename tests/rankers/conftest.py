@@ -3,8 +3,22 @@
 import pytest
 
 from askew.testing.contracts import TOY_DOCS
+from askew.testing.opensearch_server import OpenSearchServer
+from askew.testing.search_server import SearchServer
 
 WORDS = sorted({word.strip(".,;:%’").lower() for text in TOY_DOCS.values() for word in text.split()})
+
+
+@pytest.fixture
+def search_server():
+    with SearchServer(TOY_DOCS) as server:
+        yield server
+
+
+@pytest.fixture
+def opensearch_server():
+    with OpenSearchServer(TOY_DOCS) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
