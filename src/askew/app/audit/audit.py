@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,10 @@ def audit(
     if how.out is not None:
         check_place(Path(how.out))
     counted = None if groups is None else Groups.of(groups)
-    chosen = choose_measures(measures, counted, how.k, qrels is not None)
+    chosen = choose_measures(measures, counted, how.k, qrels is not None, how.missing)
     conditions, earlier = read_conditions(fail_if), None if baseline is None else read_baseline(baseline)
     check_conditions(conditions, chosen.asked, earlier)
-    trial = ReformulationTrial(how, counted)
+    trial = ReformulationTrial(how, chosen.named)
     table = as_queries(queries)
     opened = _opened(engine, engine_settings, table, docs, how)
     steps = _Steps(opened, table, chosen, qrels, how, progress)
@@ -116,7 +117,7 @@ class _Steps:
         order = reranking_of(engine.id, self._lines, engine.texts, self._queries, self.measured, measures)
         return AuditReport(
             engine.id, how.k, len(self._queries), measures, self.measured, worst, tried, stable, order, how.agree,
-            notes=list(self.measured.notes),
+            notes=[*self.measured.notes, *stable.notes],
         )  # fmt: skip
 
     def _stability(self, tried: Reformulations) -> Stability:
@@ -124,10 +125,14 @@ class _Steps:
         lean = self.measured.lean
         verdict = toward(lean, self.measured.mean(lean.text))
         found = stability_of(engine.id, self._lines, engine.texts, measures, verdict, missing)
-        less, compared = 0, 0
-        if tried.lines is not None and tried.lines.height:
+        if tried.lines is None or not tried.lines.height:
+            return found
+        try:
             less, compared = times_less(self._lines, tried.lines, engine.texts, measures, missing)
-        return Stability(found.verdict, found.alternatives, less, compared)
+        except DataError as error:
+            # A measure may be defined for all queries together and for none of these few.
+            return replace(found, notes=(*found.notes, f"sensitivity of the reformulations: left out ({error})"))
+        return replace(found, less=less, compared=compared)
 
     def _tell(self, label: str) -> None:
         if self._progress is not None:

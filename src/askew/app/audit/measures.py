@@ -11,14 +11,14 @@ import polars as pl
 
 from askew.app.measure.inputs import MeasuresLike, measure_texts
 from askew.app.measure.measure import MeasureReport, measure_defined
-from askew.app.scoring.comparable import catalogue_of, comparable, is_signed
+from askew.app.scoring.comparable import catalogue_of, comparable, is_signed, named_groups
 from askew.app.scoring.decompose import has_parts
 from askew.app.scoring.requested import key_of
 from askew.app.scoring.universe import QrelsLike
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
-from askew.core.measure import Measure
+from askew.core.measure import Measure, Value
 from askew.core.ranking import Floats
 from askew.corpora.collection import Collection
 from askew.measures.catalogue import MeasureRequest
@@ -29,16 +29,23 @@ _LEAN = ("ARaB(tf)", "ARaB(tf,sign=abs)", "NFaiRR", "LexiconShare")
 _EFFECTIVENESS = ("nDCG", "RR")
 _CUTOFF = 10
 NEITHER = "neither"
+# Queries without judgements count for measures of lean.
+_UNJUDGED: dict[str, Value] = {"unjudged": "absent"}
 
 
 @dataclass(frozen=True)
 class AuditMeasures:
-    """The measures, complete. ``lean`` decides which queries are worst, ``effectiveness`` what reformulations lose."""
+    """The measures, complete. ``lean`` decides which queries are worst, ``effectiveness`` what reformulations lose.
+
+    ``groups`` are those that a caller gave, ``named`` those that the deciding measure counts: None only where these are
+    the published pair, each measure with its own word list.
+    """
 
     asked: tuple[MeasureRequest, ...]
     lean: MeasureRequest
     effectiveness: MeasureRequest | None
     groups: Groups | None
+    named: Groups | None
     lexicon: Lexicon
 
     @property
@@ -52,14 +59,17 @@ class AuditMeasures:
         return self.lean.measure.cutoff
 
 
-def choose_measures(measures: MeasuresLike | None, groups: Groups | None, k: int, judged: bool) -> AuditMeasures:
+def choose_measures(
+    measures: MeasuresLike | None, groups: Groups | None, k: int, judged: bool, missing: str | None = None
+) -> AuditMeasures:
     """The measures that are given, or the usual ones that can compare these groups."""
     texts = measure_texts(measures)
     if texts is None:
         cut = min(k, _CUTOFF)
         texts = [f"{name}@{cut}" for name in _EFFECTIVENESS] if judged else []
         texts += comparable([f"{name}@{cut}" for name in _LEAN], groups)
-    catalogue = catalogue_of(groups)
+    # As they will be measured, so that their signatures can be compared with a baseline before any query is sent.
+    catalogue = catalogue_of(groups, {**_UNJUDGED, **({} if missing is None else {"missing": missing})})
     # One way of writing each: conditions and baselines name measures by their texts.
     asked = tuple(catalogue.complete([Measure.parse(text).text for text in texts]))
     for one in asked:
@@ -71,7 +81,9 @@ def choose_measures(measures: MeasuresLike | None, groups: Groups | None, k: int
     if lean is None:
         raise ConfigError(f"measures=: expected one that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}")
     effectiveness = next((one for one in asked if "judgements" in one.family.reads), None)
-    return AuditMeasures(asked, lean, effectiveness, groups, catalogue.lexicons[str(lean.measure.param("lexicon"))])
+    lexicon = catalogue.lexicons[str(lean.measure.param("lexicon"))]
+    named = named_groups(lean, catalogue) if groups is None else groups
+    return AuditMeasures(asked, lean, effectiveness, groups, named, lexicon)
 
 
 def _refuse_deeper(one: MeasureRequest, k: int) -> None:
@@ -114,9 +126,8 @@ def measure_lines(
 ) -> Measured:  # fmt: skip
     """Measure the lines of a run. Measures that are not defined for any of its queries are left out, with a note."""
     collection = Collection.open(dict(docs), queries=dict(queries))
-    options = {"unjudged": "absent" if options.get("qrels") is not None else None, **options}
     report, left_out = measure_defined(
-        {name: lines}, collection, measures.texts, groups=measures.groups, queries=list(queries), **options
+        {name: lines}, collection, measures.texts, groups=measures.groups, queries=list(queries), **_UNJUDGED, **options
     )
     lean = next((one for one in report.asked if one.text == measures.lean.text), None)
     if lean is None:

@@ -35,7 +35,7 @@ def reranking_of(
     """The results in the order of ``detconstsort``; None where a text is missing, as its group is not known then."""
     if any(doc not in docs for doc in lines["doc_id"].unique().to_list()):
         return None
-    ordered = reorder(lines, dict(docs), measures.groups)
+    ordered = reorder(lines, dict(docs), measures.named)
     again = measure_lines(name, ordered, docs, queries, without_judgements(measures))
     text, way = measures.lean.text, measures.lean.direction
     return Reranking("detconstsort", _size(measured.values[text], way), _size(again.values[text], way))

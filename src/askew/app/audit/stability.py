@@ -9,12 +9,13 @@ import polars as pl
 
 from askew.app.audit.measures import AuditMeasures, toward
 from askew.app.measure.choices import axes_of
-from askew.app.measure.job import MeasureJob
+from askew.app.measure.measure import measure_defined
 from askew.app.measure.sensitivity import sensitivity
 from askew.app.scoring.comparable import comparable
-from askew.app.scoring.texts import DocumentSource
 from askew.core import defaults
 from askew.core.groups import Groups
+from askew.core.measure import Measure
+from askew.measures.catalogue import find_family
 
 _MEASURES = ("ARaB(tf)", "ARaB(tc)", "ARaB(bool)", "NFaiRR", "LexiconShare")
 _TOKENS = ("unclipped", "word")
@@ -41,6 +42,7 @@ class Stability:
     alternatives: tuple[Alternative, ...] = ()
     less: int = 0
     compared: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def decided(self) -> list[Alternative]:
@@ -59,21 +61,16 @@ def stability_of(
 ) -> Stability:  # fmt: skip
     """Measure the results in every combination of a few measures, lexicons and tokenizers."""
     counted, texts = _counted(measures), _texts(measures)
-    listed = {"tokens": _TOKENS, "sign": ("signed",), "who": ("any",), "missing": (missing or "error",)}
+    listed = {"tokens": _TOKENS, "who": ("any",), "missing": (missing or "error",), "sign": _signs(texts, "signed")}
     axes = axes_of(counted, texts, None, listed, None)
     choices = {measure.text: chosen for measure, chosen in axes.combinations()}
-    job = MeasureJob(None, {}, counted, brief=True)
-    job.catalogue.lexicons.update({one.id: one for one in axes.lexicons.values()})
-    job.choose_measures(list(choices), docs=True, qrels=False, background=False, fields=())
-    job.read({name: lines}, None, None, defaults.RUN_FORMAT)
-    job.restrict(None, None)
-    scored = job.score(DocumentSource(dict(docs)), None)
+    scored, left_out = measure_defined({name: lines}, dict(docs), list(choices), groups=counted)
     found = []
     for one in scored.asked:
         mean, chosen = scored.mean(scored.runs[0], one), choices[one.text]
         label = " ".join(str(chosen[axis]) for axis in ("measure", "lexicon", "tokens") if axis in chosen)
         found.append(Alternative(label, one.text, mean.mean, mean.low, mean.high, mean.n, toward(one, mean)))
-    return Stability(verdict, tuple(found))
+    return Stability(verdict, tuple(found), notes=tuple(left_out))
 
 
 def times_less(
@@ -84,14 +81,19 @@ def times_less(
     queries = suggested["query_id"].unique()
     runs = {"original": originals.filter(pl.col("query_id").is_in(queries.implode())), "reformulated": suggested}
     report = sensitivity(
-        runs, dict(docs), _texts(measures), groups=_counted(measures), tokens=_TOKENS, signs=("signed", "abs"),
-        who=("any",), missing=None if missing is None else (missing,),
+        runs, dict(docs), _texts(measures), groups=_counted(measures), tokens=_TOKENS,
+        signs=_signs(_texts(measures), "signed", "abs"), who=("any",), missing=None if missing is None else (missing,),
     )  # fmt: skip
     return sum(new < old for old, new in (one.leans for one in report.combinations)), len(report.combinations)
 
 
 def _counted(measures: AuditMeasures) -> Groups:
-    return Groups.of(defaults.SENSITIVITY_GROUPS) if measures.groups is None else measures.groups
+    return Groups.of(defaults.SENSITIVITY_GROUPS) if measures.named is None else measures.named
+
+
+def _signs(texts: Sequence[str], *signs: str) -> tuple[str, ...] | None:
+    """These signs where a measure has any."""
+    return signs if any("sign" in find_family(Measure.parse(text).name).parameters for text in texts) else None
 
 
 def _texts(measures: AuditMeasures) -> Sequence[str]:

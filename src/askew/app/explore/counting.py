@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from askew.app.build.recipe import Recipe, groups_of
-from askew.app.scoring.comparable import catalogue_of, comparable, listed
+from askew.app.scoring.comparable import catalogue_of, comparable, listed, named_groups
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.measure import split_measures
-from askew.measures.catalogue import Catalogue, MeasureRequest
 
 WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
 LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
-# The groups of the published measures: where these are counted, methods and rules have word lists of their own.
-PUBLISHED = frozenset(["female", "male"])
 # The settings of a selector that name its measures.
 _DECIDING = ("effectiveness", "measure", "bias")
 
@@ -60,7 +57,7 @@ def counting_of(
             f"explore: none of the measures {', '.join(chosen)} counts words of groups: give one with measures=, "
             "for instance ARaB(tf)@10"
         )
-    named = counted or _named(lean, catalogue)
+    named = counted or named_groups(lean, catalogue)
     return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean.text, tuple(notes))
 
 
@@ -68,12 +65,3 @@ def _deciding(recipe: Recipe) -> list[str]:
     """The measures that the selection of a recipe names."""
     given = [recipe.table("select").get(key, ()) for key in _DECIDING]
     return [text for one in given for text in (split_measures(one) if isinstance(one, str) else one)]
-
-
-def _named(lean: MeasureRequest, catalogue: Catalogue) -> Groups | None:
-    """The groups of a measure that has a lexicon of its own; None where they are the published pair."""
-    if set(lean.groups) == PUBLISHED:
-        return None
-    param = lean.measure.param
-    lexicon = catalogue.lexicons[str(param("lexicon"))]
-    return Groups(lexicon, lean.groups, tokens=str(param("tokens")), overlap=str(param("overlap")))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
-from askew.core.measure import Direction
+from askew.core.measure import Direction, Value
 from askew.measures.catalogue import Catalogue, MeasureRequest
 
 BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 
+# The groups of the published measures: where these are counted, methods and rules have word lists of their own.
+PUBLISHED = frozenset(["female", "male"])
 
-def catalogue_of(groups: Groups | None) -> Catalogue:
-    """What completes measures of one run for these groups."""
-    return Catalogue(None, {"background": "self"}, groups=groups)
+
+def catalogue_of(groups: Groups | None, overrides: Mapping[str, Value] | None = None) -> Catalogue:
+    """What completes measures of one run for these groups; ``overrides`` are options of ``measure``."""
+    return Catalogue(None, {"background": "self", **(overrides or {})}, groups=groups)
 
 
 def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
@@ -36,6 +39,15 @@ def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
     if refused and not counts:
         raise refused[0]
     return found
+
+
+def named_groups(lean: MeasureRequest, catalogue: Catalogue) -> Groups | None:
+    """The groups of a measure that has a lexicon of its own; None where they are the published pair."""
+    if set(lean.groups) == PUBLISHED:
+        return None
+    param = lean.measure.param
+    lexicon = catalogue.lexicons[str(param("lexicon"))]
+    return Groups(lexicon, lean.groups, tokens=str(param("tokens")), overlap=str(param("overlap")))
 
 
 def sign_of(one: MeasureRequest) -> str:
