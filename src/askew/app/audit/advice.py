@@ -30,7 +30,7 @@ def _of_lean(report: AuditReport) -> list[str]:
         said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
     if report.verdict == NEITHER:
         said.append(
-            f"On average the results lean toward no group ({report.lean.text}); single queries do: see the worst ones."
+            f"The mean of {report.lean.text} cannot be told from zero; single queries lean: see the worst ones."
         )
     elif report.verdict is not None:
         said.append(f"The results lean toward {report.verdict}, on average and by {report.lean.text}.")
@@ -45,7 +45,7 @@ def _of_parts(report: AuditReport) -> list[str]:
     if off > _MOST:
         said.append(
             f"{off:.0%} of what is counted is in results estimated to be off topic: improve the relevance of the "
-            "results first; better results remove this part."
+            "results first."
         )
     elif asked + on > _MOST:
         said.append(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from askew.app.audit.engine import AuditedEngine, Progress, answers_place, open_engine
 from askew.app.audit.gate import check_conditions, failures, read_baseline, read_conditions
-from askew.app.audit.measures import AuditMeasures, Measured, choose_measures, measure_engine, toward
+from askew.app.audit.measures import AuditMeasures, EngineScores, choose_measures, measure_engine, toward
 from askew.app.audit.page import check_place, write_audit
 from askew.app.audit.reformulations import Reformulations, ReformulationTrial
 from askew.app.audit.report import AuditReport
@@ -99,7 +99,7 @@ class _Steps:
             raise DataError(f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document")
         self.measured = self._measure()
 
-    def _measure(self) -> Measured:
+    def _measure(self) -> EngineScores:
         self._tell("measuring")
         return measure_engine(
             self._engine.id, self._lines, self._engine.texts, self._queries, self._measures, self._qrels,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from askew.app.audit.measures import Measured
+from askew.app.audit.measures import EngineScores
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.core.measure import Direction, Measure
 from askew.measures.catalogue import MeasureRequest
@@ -32,7 +32,7 @@ _FORMS = "'MEASURE > 0.2', 'MEASURE < 0.8', 'MEASURE > +10%', 'MEASURE < -5%' or
 
 
 @dataclass(frozen=True)
-class Condition:
+class AuditCondition:
     """One measure, and when the audit fails: ``sign`` is <, > or empty for significantly worse."""
 
     measure: str
@@ -55,7 +55,7 @@ class Baseline:
     per_query: Mapping[str, Mapping[str, float]]
 
 
-def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
+def read_conditions(texts: str | Sequence[str]) -> list[AuditCondition]:
     """Conditions as they are written on a command line, one or several."""
     found = []
     for text in [texts] if isinstance(texts, str) else texts:
@@ -66,7 +66,9 @@ def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
             measure = None
         if match is None or measure is None:
             raise ConfigError(f"fail_if=: expected {_FORMS}; found {text!r}")
-        found.append(Condition(measure, match["sign"] or "", float(match["amount"] or 0), match["percent"] is not None))
+        found.append(
+            AuditCondition(measure, match["sign"] or "", float(match["amount"] or 0), match["percent"] is not None)
+        )
     return found
 
 
@@ -89,7 +91,7 @@ def read_baseline(path: str | Path) -> Baseline:
 
 
 def check_conditions(
-    conditions: Sequence[Condition], asked: Sequence[MeasureRequest], baseline: Baseline | None
+    conditions: Sequence[AuditCondition], asked: Sequence[MeasureRequest], baseline: Baseline | None
 ) -> None:
     """Refuse a condition that could never fail, before any query is sent."""
     known = {one.text: one for one in asked}
@@ -108,7 +110,7 @@ def check_conditions(
             )
 
 
-def failures(conditions: Sequence[Condition], measured: Measured, baseline: Baseline | None) -> list[str]:
+def failures(conditions: Sequence[AuditCondition], measured: EngineScores, baseline: Baseline | None) -> list[str]:
     """One line for each condition that holds."""
     asked = {one.text: one for one in measured.report.asked}
     compared = {
@@ -129,7 +131,7 @@ def failures(conditions: Sequence[Condition], measured: Measured, baseline: Base
     return [line for line in lines if line]
 
 
-def _beyond(one: Condition, asked: MeasureRequest, measured: Measured, baseline: Baseline | None) -> str:
+def _beyond(one: AuditCondition, asked: MeasureRequest, measured: EngineScores, baseline: Baseline | None) -> str:
     value, limit, to = _size(measured.mean(asked.text).mean, asked), one.amount, f"{one.amount:g}"
     if one.relative:
         assert baseline is not None, "checked before"
@@ -149,7 +151,7 @@ def _worse(measure: str, found: Paired | None, p: float) -> str:
     return f"{measure} is worse than in the baseline by {-found.gain:.4f} (p = {p:.3g}, n = {found.n} queries)"
 
 
-def _compared(asked: MeasureRequest, measured: Measured, baseline: Baseline | None) -> Paired | None:
+def _compared(asked: MeasureRequest, measured: EngineScores, baseline: Baseline | None) -> Paired | None:
     assert baseline is not None, "checked before"
     text = asked.text
     now = measured.of_query(text)

@@ -93,7 +93,7 @@ def _refuse_deeper(one: MeasureRequest, k: int) -> None:
 
 
 @dataclass(frozen=True)
-class Measured:
+class EngineScores:
     """What the measures say of each query of one run."""
 
     report: MeasureReport
@@ -123,7 +123,7 @@ class Measured:
 def measure_lines(
     name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measures: AuditMeasures,
     **options: Any,
-) -> Measured:  # fmt: skip
+) -> EngineScores:  # fmt: skip
     """Measure the lines of a run. Measures that are not defined for any of its queries are left out, with a note."""
     collection = Collection.open(dict(docs), queries=dict(queries))
     report, left_out = measure_defined(
@@ -132,13 +132,13 @@ def measure_lines(
     lean = next((one for one in report.asked if one.text == measures.lean.text), None)
     if lean is None:
         raise DataError(f"audit: {measures.lean.text} is not defined for any query; give another measure in measures=")
-    return Measured(report, lean, [*report.notes, *left_out])
+    return EngineScores(report, lean, [*report.notes, *left_out])
 
 
 def measure_engine(
     name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measures: AuditMeasures,
     qrels: QrelsLike | None, missing: str | None, resolver: str,
-) -> Measured:  # fmt: skip
+) -> EngineScores:  # fmt: skip
     """What the measures say of an engine, with the parts of those that have parts."""
     decompose = any(has_parts(one) for one in measures.asked)
     return measure_lines(

@@ -24,6 +24,8 @@ _PRIVATE = "This page shows the texts of queries and parts of documents: share i
 _LIMITS = (
     "Parts of the lean and the probability that a reformulation asks for the same are estimates of models; their "
     "accuracy is in docs/warrant.md and docs/models.md.",
+    "The worst queries, the suggested reformulations and the other order are chosen by what the deciding measure "
+    "counts, so it improves by construction: compare the other measures, and audit again after a change.",
     "The share of results kept says how much of the list stays, not how good it is.",
     "The engine was searched once. Results that change between two searches change these numbers.",
 )

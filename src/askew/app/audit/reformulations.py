@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.app.audit.engine import AuditedEngine, Progress
-from askew.app.audit.measures import AuditMeasures, Measured, measure_lines, without_judgements
+from askew.app.audit.measures import AuditMeasures, EngineScores, measure_lines, without_judgements
 from askew.app.audit.settings import AuditSettings
 from askew.app.audit.worst import WorstQuery
 from askew.app.scoring.universe import QrelsLike, as_judgements
@@ -140,7 +140,7 @@ class ReformulationTrial:
     def _measured(
         self, engine: AuditedEngine, chosen: Mapping[str, tuple[Suggestion, str, str]], lines: pl.DataFrame,
         measures: AuditMeasures, qrels: QrelsLike | None,
-    ) -> Measured | None:  # fmt: skip
+    ) -> EngineScores | None:  # fmt: skip
         if not lines.height:
             return None
         owners = {name: query for name, (_, query, _) in chosen.items()}
@@ -152,7 +152,7 @@ class ReformulationTrial:
 
     def _compared(
         self, worst: Sequence[WorstQuery], originals: pl.DataFrame,
-        chosen: Mapping[str, tuple[Suggestion, str, str]], lines: pl.DataFrame, scored: Measured | None,
+        chosen: Mapping[str, tuple[Suggestion, str, str]], lines: pl.DataFrame, scored: EngineScores | None,
         measures: AuditMeasures,
     ) -> list[Tried]:  # fmt: skip
         old, tops, after = {one.query_id: one for one in worst}, _tops(originals), _tops(lines)

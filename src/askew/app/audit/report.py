@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from askew.app.audit.advice import next_steps
-from askew.app.audit.measures import AuditMeasures, Measured, toward
+from askew.app.audit.measures import AuditMeasures, EngineScores, toward
 from askew.app.audit.reformulations import Reformulations, Tried
 from askew.app.audit.reranking import Reranking
 from askew.app.audit.stability import Stability
@@ -35,7 +35,7 @@ class AuditReport:
     k: int
     queries: int
     measures: AuditMeasures
-    measured: Measured
+    measured: EngineScores
     worst: list[WorstQuery]
     reformulations: Reformulations
     stability: Stability
@@ -135,7 +135,7 @@ class AuditReport:
         return {**found, "better": BETTER[one.direction], "signature": one.signature}
 
 
-def _by_query(measured: Measured) -> dict[str, dict[str, float]]:
+def _by_query(measured: EngineScores) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {query: {} for query in measured.query_ids}
     for text in measured.values:
         for query, value in measured.of_query(text).items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from askew.app.audit.measures import AuditMeasures, Measured, measure_lines, without_judgements
+from askew.app.audit.measures import AuditMeasures, EngineScores, measure_lines, without_judgements
 from askew.app.search.rerank import reorder
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
@@ -29,7 +29,7 @@ class Reranking:
 
 
 def reranking_of(
-    name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measured: Measured,
+    name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measured: EngineScores,
     measures: AuditMeasures,
 ) -> Reranking | None:  # fmt: skip
     """The results in the order of ``detconstsort``; None where a text is missing, as its group is not known then."""

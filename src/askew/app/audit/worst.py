@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from askew.app.audit.measures import AuditMeasures, Measured
+from askew.app.audit.measures import AuditMeasures, EngineScores
 from askew.app.scoring.requested import key_of
 from askew.core.defaults import TOKENIZER
 from askew.core.measure import Direction
@@ -49,7 +49,7 @@ class WorstQuery:
 
 
 def worst_queries(
-    measured: Measured, measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str],
+    measured: EngineScores, measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str],
     queries: Mapping[str, str], count: int,
 ) -> list[WorstQuery]:  # fmt: skip
     """The queries of the largest lean, the largest first; those that do not lean at all are left out."""
