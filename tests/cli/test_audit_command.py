@@ -122,6 +122,14 @@ def test_an_engine_that_cannot_be_opened_is_one_line(askew, server, engine):
     askew(["audit", engine, "--queries", "queries.tsv"]).refused(2)
 
 
+def test_a_setting_of_a_method_that_does_not_take_part_is_refused(askew, server):
+    askew(command(server, "--set", "stem.porter.x=1")).refused(
+        2, "--set: no method of this audit is called 'stem.porter'"
+    )
+    askew(command(server, "--set", "equivalence.modle=light")).refused(2, "modle")
+    assert server.queries == []
+
+
 def baseline(tmp_path, change):
     """The numbers of a complete audit, changed."""
     told = json.loads((tmp_path / "audit" / "audit.json").read_text())

@@ -15,7 +15,7 @@ from askew.publish.card import NOT_BIAS
 from askew.publish.page import numerals as n
 from askew.publish.page.counted import part_name
 from askew.publish.page.document import Section, code, document, facts, heading, listed, paragraph
-from askew.publish.page.markup import Markup, join, quoted, shown, tag
+from askew.publish.page.markup import Markup, join, shown, tag
 from askew.publish.page.parts import PageParts
 from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Table, columns, table
 from askew.publish.page.writing import check_out, write_report
@@ -219,4 +219,4 @@ def _stability_said(report: AuditReport) -> list[object]:
             f"The suggested reformulations lean less in {found.less} of {found.compared} combinations of measure, "
             "word list, tokenizer and sign."
         )
-    return said or [quoted("These measures have no sign: compare their means.")]
+    return said or ["There is no verdict on the sign to compare with: compare the means."]

@@ -83,7 +83,7 @@ class ReformulationTrial:
         own = settings.method_settings
         unknown = [name for name in own if name not in {*self.names, _EQUIVALENCE}]
         if unknown:
-            raise ConfigError(f"method_settings=: no method of this audit is called {unknown[0]!r}")
+            raise ConfigError(f"settings=: no method of this audit is called {unknown[0]!r}")
         self._methods = [make_reformulator({"method": name, **own.get(name, {})}, groups) for name in self.names]
         reading = next((one.method for one in self._methods if one.reads), None)
         if reading is not None:

@@ -46,8 +46,8 @@ class Stability:
 
     @property
     def decided(self) -> list[Alternative]:
-        """The combinations that have a verdict."""
-        return [one for one in self.alternatives if one.toward is not None]
+        """The combinations that have a verdict; none where the audit has none to compare with."""
+        return [one for one in self.alternatives if one.toward is not None and self.verdict is not None]
 
     @property
     def same(self) -> int:
