@@ -75,7 +75,7 @@ def command(
 ) -> None:
     """Audit a live engine: lean with intervals, its parts, the worst queries, reformulations tried, what to do next.
 
-    An audit that was stopped goes on where it was: the same command sends no query twice.
+    An audit that was stopped goes on with the same command: a query that an engine answered is not sent again.
     Example: askew audit http:engine.toml --queries queries.tsv --out audit
     """
     from askew.app.audit.audit import audit
