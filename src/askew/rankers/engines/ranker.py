@@ -102,6 +102,11 @@ class EngineRanker:
         """Keep answers in this file unless the settings name another, or none; where they are kept."""
         if self._answers is None and getattr(self.engine, "keeps_answers", True):
             self._answers = self._settings.answers(otherwise)
+        return self.answers_path
+
+    @property
+    def answers_path(self) -> Path | None:
+        """The file that keeps answers, where there is one."""
         return None if self._answers is None else self._answers.path
 
     def settings(self) -> Mapping[str, Any]:
