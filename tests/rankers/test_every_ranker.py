@@ -36,6 +36,8 @@ def rankers(name, tmp_path, request):  # noqa: PLR0911 - one return for each ran
         pytest.importorskip("opensearchpy", reason="the extra 'opensearch' is not installed")
         server = request.getfixturevalue("opensearch_server")
         return build("ranker", name, {"url": server.url, "index_name": "docs", "fields": "text"})
+    if name in ("tantivy", "lancedb", "qdrant", "milvus", "postgres"):
+        return build("ranker", name, request.getfixturevalue("local_engines_here").load(name, TOY_DOCS))
     bm25 = build("ranker", "bm25", {"index": made("bm25", tmp_path / "b")})
     if name == "fusion":
         replay = build("ranker", "replay", {"run": RUN, "queries": TEXTS})
