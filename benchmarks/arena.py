@@ -27,6 +27,7 @@ from negatives_data import TESTS, Seen, documents, open_test_set
 import askew
 from askew.app.bench.bench import show_bench
 from askew.app.bench.kept_scores import SCORES
+from askew.app.bench.results import compared, merged_seeds
 
 KEPT = Path(__file__).with_name("arena")
 # The collections, by the test sets of negatives.py that they are made of.
@@ -44,6 +45,19 @@ METHODS = {
     "bm25": ("qld", "rm3", "dense", "fusion:bm25,dense", *REORDERED, "fusion:bm25,dense+greedy@3", *REFORMULATED),
     "dense": ("bm25", *REORDERED, *REFORMULATED),
 }
+# Methods that the conclusions of docs/results.md name; and those compared with the greedy window, query by query.
+NAMED = (
+    "greedy@3", "greedy@10", "mmr@0.75", "detconstsort@1", "fairtopk@1", "dense", "fusion:bm25,dense+greedy@3",
+    "reformulate:reduce", "reformulate:rewrite:one-search", "reformulate:rewrite:one-search+greedy@3",
+    "reformulate:rewrite", "reformulate:rewrite+greedy@3", "reformulate:rewrite:selector", "reformulate:rewrite:oracle",
+    "run:cross-encoder", "run:negatives@0.5", "run:lean-list@0.5", "run:adversary@1",
+)  # fmt: skip
+GREEDY = "greedy@3"
+RIVALS = tuple(one for one in NAMED if one.startswith("reformulate:rewrite") and "oracle" not in one)
+SHOWN = {
+    "nDCG@10": "nDCG@10", "ARaB(tf)@10": "|ARaB(tf)|", "ARaB(tf,lexicon=rekabsaz2021)@10": "other lexicon",
+    "ARaB(tf,who=generic)@10": "generic mentions",
+}  # fmt: skip
 # What a trained cross-encoder costs: one search, and each of its 100 documents read with the query.
 COSTS = {"searches": 1, "model_calls": 100}
 
@@ -124,21 +138,58 @@ def run(options: argparse.Namespace) -> None:
 def show(options: argparse.Namespace) -> None:
     """The tables from the kept scores."""
     files = [KEPT / f"{name}{end}.parquet" for end in ("", "-dense") for name in COLLECTIONS]
+    reports = {}
     for report in show_bench([file for file in files if file.is_file()], options.out):
-        print(f"\n{report.collection}, base {report.rows[0].method.text}: {len(report.query_ids):,} queries")
+        # By its name alone: where the folder was is no part of a result.
+        title = f"{Path(report.collection).name}, base {report.rows[0].method.text}"
+        print(f"\n{title}: {len(report.query_ids):,} queries")
         print_table(report)
+        reports[title] = report
+    print("\nmethods of the conclusions: change against the base [95%]")
+    for name in NAMED:
+        for title, report in reports.items():
+            print_named(name, title, report)
+    print(f"\nchange against {GREEDY}, paired by query [95%]")
+    for name in RIVALS:
+        for title, report in reports.items():
+            print_rival(name, title, report)
+
+
+def print_named(name: str, title: str, report: Any) -> None:
+    """One method on one collection, on one line."""
+    for row in report.rows:
+        if row.method.row_text == name:
+            costs = row.costs
+            print(
+                f"{name.removeprefix('run:')} on {title}: {changes(row.cells)}; top 10 kept {costs.kept:.0%}; "
+                f"searches {count_text(costs.searches)}, model calls {count_text(costs.model_calls)}"
+            )
+
+
+def print_rival(name: str, title: str, report: Any) -> None:
+    """One method against the greedy window on one collection, on one line."""
+    values = merged_seeds(report.scored, report.asked)
+    if name in values and GREEDY in values:
+        cells = compared({GREEDY: values[GREEDY], name: values[name]}, report.asked)
+        print(f"{name} against {GREEDY} on {title}: {changes(cells[name])}")
+
+
+def changes(cells: Any) -> str:
+    return "; ".join(f"{label} {cell_text(cells[name])}" for name, label in SHOWN.items())
+
+
+def count_text(count: float | None) -> str:
+    return "-" if count is None else f"{count:.1f}"
 
 
 def print_table(report: Any) -> None:
     """A line for each method: means of effectiveness, changes of lean with intervals, costs."""
-    shown = ("nDCG@10", "ARaB(tf)@10", "ARaB(tf,lexicon=rekabsaz2021)@10", "ARaB(tf,who=generic)@10")
-    labels = ("nDCG@10", "|ARaB(tf)|", "other lexicon", "generic mentions")
-    print(f"{'method':<42}{''.join(f'{one:>22}' for one in labels)}{'kept':>6}{'searches':>9}{'model':>7}  Pareto")
+    labels = "".join(f"{one:>22}" for one in SHOWN.values())
+    print(f"{'method':<42}{labels}{'kept':>6}{'searches':>9}{'model':>7}  Pareto")
     for row in report.rows:
-        cells = "".join(f"{cell_text(row.cells[name]):>22}" for name in shown)
-        costs = "".join(f"{'-' if one is None else f'{one:.1f}':>{width}}" for one, width in (
-            (row.costs.searches, 9), (row.costs.model_calls, 7)))  # fmt: skip
-        marks = " ".join(label for name, label in zip(shown, labels, strict=True) if name in row.pareto)
+        cells = "".join(f"{cell_text(row.cells[name]):>22}" for name in SHOWN)
+        costs = f"{count_text(row.costs.searches):>9}{count_text(row.costs.model_calls):>7}"
+        marks = " ".join(label for name, label in SHOWN.items() if name in row.pareto)
         print(f"{row.label.removeprefix('run:'):<42}{cells}{100 * row.costs.kept:>5.0f}%{costs}  {marks}")
 
 

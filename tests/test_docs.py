@@ -28,6 +28,14 @@ def test_every_example_in_the_documentation_prints_what_it_shows(page):
     assert refresh_docs.refreshed(text) == text, "run: python tools/refresh_docs.py"
 
 
+def test_a_pattern_with_groups_shows_only_these_and_one_without_shows_what_it_finds(tmp_path, monkeypatch):
+    results = tmp_path / "results.md"
+    results.write_text("# R\n\n## a.py\n\nfirst 1\nsecond 2\nthird 3\n", encoding="utf-8")
+    monkeypatch.setattr(refresh_docs, "RESULTS", results)
+    assert refresh_docs.result("a.py", r"^first.*\nsecond.*") == "```\nfirst 1\nsecond 2\n```"
+    assert refresh_docs.result("a.py", r"^(first.*)\n.*\n(third.*)(fourth.*)?") == "```\nfirst 1\nthird 3\n```"
+
+
 @pytest.mark.parametrize("page", refresh_docs.PAGES, ids=lambda page: page.name)
 def test_every_python_example_in_the_documentation_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -2,8 +2,8 @@
 
 A block that starts with ```console holds lines "$ askew ..." and what they printed. Between <!-- results: TITLE -->
 and <!-- end --> stands the section of that title of benchmarks/results.md; with TITLE | PATTERN, what the pattern finds
-there first. ``python tools/refresh_docs.py`` writes both anew; a test checks that they are as they would be written. So
-no number in them is typed by hand.
+there first, or, if it has groups, these, one below the other. ``python tools/refresh_docs.py`` writes both anew; a test
+checks that they are as they would be written. So no number in them is typed by hand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def result(title: str, pattern: str | None = None) -> str:
     found = re.search(pattern, sections[title], re.MULTILINE)
     if found is None:
         raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, found it not")
-    return f"```\n{found[0]}\n```"
+    shown = "\n".join(one for one in found.groups() if one is not None) or found[0]
+    return f"```\n{shown}\n```"
 
 
 def _run_block(block: str) -> str:

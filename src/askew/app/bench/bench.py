@@ -157,7 +157,12 @@ def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str
     for method in [part for one in methods for part in one.parts]:
         folder = Path(method.choice if method.trained else method.name)
         seen = seen_by(folder, texts) if method.trained or method.kind == RERANK else None
-        if seen:
+        if seen == len(texts):
+            notes.append(
+                f"{method.text}: no query is among those held out when the model was trained; if it was trained on "
+                "queries of this collection, its results are too good"
+            )
+        elif seen:
             notes.append(
                 f"{method.text}: {seen:,} of {len(texts):,} queries were not held out when the model was trained, so "
                 f"its results are too good; give queries= {folder / HELD_OUT}"
