@@ -23,6 +23,7 @@ SECTIONS = {
         "measure", "MeasureReport", "compare", "CompareReport", "sensitivity", "SensitivityReport",
         "check", "CheckReport", "resolve_mentions",
     ),
+    "Audit an engine": ("audit", "AuditSettings", "AuditReport"),
     "Search and reformulate": ("Ranker", "Reformulator", "Filter", "classify", "Classification"),
     "Build pairs": ("build", "Pairs"),
     "Train": ("Trainer", "Trained", "Classifier", "Selector"),
@@ -36,7 +37,7 @@ SECTIONS = {
 # Others are made by functions and methods.
 CONSTRUCTED = (
     "Groups", "Lexicon", "Measure", "Ranker", "Reformulator", "Filter", "Trainer", "Classifier", "Selector",
-    "BenchSettings", "LogSettings",
+    "AuditSettings", "BenchSettings", "LogSettings",
 )  # fmt: skip
 HEAD = """# Reference of the Python interface
 

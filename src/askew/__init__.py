@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from askew.core.version import __version__
 
 if TYPE_CHECKING:
+    from askew.app.audit.audit import AuditReport, AuditSettings, audit
     from askew.app.bench.bench import BenchReport, BenchSettings, bench, show_bench
     from askew.app.build.facade import Pairs, build
     from askew.app.logs.analyze import analyze_log
@@ -80,6 +81,7 @@ _PLACES = {
         "RBP", "RR", "RaB", "Rprec", "Skew", "Success", "TExFAIR", "nDCG",
     ),
     "askew.mentions.resolve": ("resolve_mentions",),
+    "askew.app.audit.audit": ("AuditReport", "AuditSettings", "audit"),
     "askew.app.bench.bench": ("BenchReport", "BenchSettings", "bench", "show_bench"),
     "askew.app.build.facade": ("Pairs", "build"),
     "askew.app.logs.analyze": ("analyze_log",),
@@ -107,6 +109,8 @@ __all__ = [
     "RR",
     "ARaB",
     "AskewError",
+    "AuditReport",
+    "AuditSettings",
     "BenchReport",
     "BenchSettings",
     "Bpref",
@@ -151,6 +155,7 @@ __all__ = [
     "UnknownName",
     "__version__",
     "analyze_log",
+    "audit",
     "bench",
     "build",
     "check",

@@ -6,6 +6,7 @@ import pytest
 from askew.plugins.registry import build, names
 from askew.rankers import lucene
 from askew.testing.contracts import TOY_DOCS, TOY_QUERIES, check_ranker, toy_documents
+from askew.testing.search_server import ToyEngine
 
 TEXTS = {str(i): text for i, text in enumerate(dict.fromkeys(TOY_QUERIES))}
 RUN = {"0": {"d1": 2.0, "d2": 1.0, "d3": 1.0}, "1": {"d2": 5.0}, "3": {"d3": 1.5, "d1": 1.5, "d2": 0.1, "d4": 0.05}}
@@ -26,6 +27,17 @@ def rankers(name, tmp_path, request):  # noqa: PLR0911 - one return for each ran
         return build("ranker", name, {"index": made("lucene", tmp_path / "l")})
     if name == "replay":
         return build("ranker", name, {"run": RUN, "queries": TEXTS})
+    if name == "callable":
+        return build("ranker", name, {"function": ToyEngine(TOY_DOCS).search})
+    if name == "http":
+        server = request.getfixturevalue("search_server")
+        return build("ranker", name, {"url": f"{server.url}/search?q={{query}}&size={{k}}"})
+    if name == "opensearch":
+        pytest.importorskip("opensearchpy", reason="the extra 'opensearch' is not installed")
+        server = request.getfixturevalue("opensearch_server")
+        return build("ranker", name, {"url": server.url, "index_name": "docs", "fields": "text"})
+    if name in ("tantivy", "lancedb", "qdrant", "milvus", "postgres"):
+        return build("ranker", name, request.getfixturevalue("local_engines_here").load(name, TOY_DOCS))
     bm25 = build("ranker", "bm25", {"index": made("bm25", tmp_path / "b")})
     if name == "fusion":
         replay = build("ranker", "replay", {"run": RUN, "queries": TEXTS})

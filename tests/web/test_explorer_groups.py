@@ -12,11 +12,12 @@ from fastapi.testclient import TestClient
 
 from askew.app.build.recipe import Recipe, prepare, read_recipe
 from askew.app.explore.audit import audit
-from askew.app.explore.counting import counting_of, listed
+from askew.app.explore.counting import counting_of
 from askew.app.explore.opening import Sources, check_sources, open_sources
 from askew.app.explore.pairs import open_pairs
 from askew.app.explore.plan import recorded_recipe
 from askew.app.explore.warrant import WarrantRules
+from askew.app.scoring.comparable import listed
 from askew.cli.main import run
 from askew.core.errors import AskewError, ConfigError
 from askew.core.groups import Groups

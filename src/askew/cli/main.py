@@ -17,6 +17,7 @@ import typer
 
 from askew.cli import (
     annotate,
+    audit,
     bench,
     build,
     check,
@@ -63,6 +64,7 @@ app = typer.Typer(
 # In the order of the work; what each is for in one line of a terminal.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo.command, "Run a whole build on the embedded collection; start here."),
+    ("audit", audit.command, "Audit a live engine: lean, its parts, the worst queries."),
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
     ("compare", compare.command, "Compare two runs query by query, with tests."),
     ("sensitivity", sensitivity.command, "Does the order of systems depend on the word list?"),
@@ -95,7 +97,7 @@ _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("rewriter", train_text.rewriter_command, "Writes a better query for a query."),
 )
 # These keep each step that is done, and the same command goes on after it.
-_RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"])
+_RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"], ["audit"])
 for _own, _commands in ((app, _COMMANDS), (train.train_app, _TRAINED)):
     for _name, _command, _about in _commands:
         _own.command(_name, short_help=_about, cls=WithDefaults if _name in WITH_DEFAULTS else None)(_command)

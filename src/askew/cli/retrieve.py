@@ -75,4 +75,5 @@ def search_command(
         done = search_queries(table, made, out, k, progress)
     if done.empty:
         note([f"{done.empty} of {done.queries} queries found nothing"])
+    note(list(done.notes))
     typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {made.id}: {safe(str(out))}")

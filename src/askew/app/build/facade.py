@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.live import engine_notes
 from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
@@ -42,7 +43,8 @@ class Pairs:
         """What a user should know before relying on the figures."""
         stage, pairs = self.build.select, self.outcomes.get("pairs")
         judged = judged_note(stage, self.table()) if stage and pairs and pairs.manifest.parts else None
-        return [*self.build.notes, *([f"pairs: {judged}"] if judged else [])]
+        live = engine_notes(step.stage for step in self.build.plan.steps)
+        return [*self.build.notes, *live, *([f"pairs: {judged}"] if judged else [])]
 
     def table(self, step: str = "pairs") -> pl.DataFrame:
         """The rows that a step made; the pairs unless another step is named."""

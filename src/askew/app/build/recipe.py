@@ -18,6 +18,7 @@ import pyarrow as pa
 from askew.app.build import crossfit
 from askew.app.build.across import StepScores
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
+from askew.app.build.live import asks_engine, engine_ranker, here_only
 from askew.app.build.pairs import Select
 from askew.app.build.queries import Classify, with_named_classifier
 from askew.app.build.resources import Resources
@@ -25,7 +26,7 @@ from askew.app.build.runs import RetrieveStage
 from askew.app.build.scores import Evaluate
 from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
 from askew.app.search.classify import make_classifier
-from askew.app.search.compose import make_ranker
+from askew.app.search.compose import is_engine, make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
 from askew.core import defaults
 from askew.core.address import know_secrets
@@ -218,7 +219,9 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
     steps = [
-        replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
+        here_only(step)
+        if asks_engine(step, recipe.table("first_pass"))
+        else replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
         for step in _up_to(until, steps)
     ]
     plan = Plan({"queries": resources.queries}, steps, _origin(recipe))
@@ -340,6 +343,8 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
     """How to open a ranker over the collection's own index, what names it, and how to make the index."""
     name = given.get("ranker", "bm25")
     check_name("ranker", str(name), names("ranker"))
+    if is_engine(name):
+        return engine_ranker(given, resources, section)
     kind = name if name in names("index") else "bm25"
     making = given.pop("index", {})
     if not isinstance(making, dict):

@@ -12,7 +12,7 @@ import polars as pl
 from askew.app.explore.counting import WITH_JUDGEMENTS
 from askew.app.explore.explorer import Explorer
 from askew.app.measure.compare import CompareReport, compare
-from askew.app.measure.measure import MeasureReport, measure
+from askew.app.measure.measure import MeasureReport, measure_defined
 from askew.core.errors import ConfigError, DataError
 from askew.core.outcome import signs
 from askew.core.ranking import Floats
@@ -115,7 +115,7 @@ def audit(
     options: dict[str, Any] = {"qrels": judged, "groups": groups, "missing": missing if docs is not None else None,
                                "unjudged": "absent" if judged is not None else None,
                                "unanswered": unanswered if judged is not None else None}  # fmt: skip
-    report, left_out = _measured(runs, docs, wanted, options)
+    report, left_out = measure_defined(runs, docs, wanted, **options)
     compared = None
     if len(runs) > 1:
         (old, first), (new, second), *_ = runs.items()
@@ -132,22 +132,6 @@ def _wanted(explorer: Explorer | None, judged: bool) -> list[str]:
     if explorer is None:
         return list(WITH_JUDGEMENTS) if judged else []
     return [one.text for one in explorer.scorer.those(judged)]
-
-
-def _measured(
-    runs: Mapping[str, Run], docs: Mapping[str, str] | None, wanted: list[str], options: Mapping[str, Any]
-) -> tuple[MeasureReport, list[str]]:
-    """The report, and which measures were left out because they are not defined for any query of a run."""
-    left, notes = list(wanted), list[str]()
-    while True:
-        try:
-            return measure(runs, docs, measures=left, **options), notes
-        except DataError as error:
-            undefined = [name for name in left if f" {name} is not defined" in f" {error}"]
-            if not undefined or len(left) == 1:
-                raise
-            left.remove(undefined[0])
-            notes.append(f"left out: {error}")
 
 
 def _judgements(

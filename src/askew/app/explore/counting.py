@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from askew.app.build.recipe import Recipe, groups_of
+from askew.app.scoring.comparable import catalogue_of, comparable, listed, named_groups
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
-from askew.core.measure import Direction, split_measures
-from askew.measures.catalogue import Catalogue, MeasureRequest
+from askew.core.measure import split_measures
 
 WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
 LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
-# The groups of the published measures: where these are counted, methods and rules have word lists of their own.
-PUBLISHED = frozenset(["female", "male"])
 # The settings of a selector that name its measures.
 _DECIDING = ("effectiveness", "measure", "bias")
-BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def counting_of(
         deciding = _deciding(recorded)
     if not chosen:
         chosen = [*WITH_JUDGEMENTS, *comparable(LEANING, counted)]
-    catalogue = _catalogue(counted)
+    catalogue = catalogue_of(counted)
     asked = {one.text: one for one in catalogue.complete(chosen)}
     ordered = [asked[text] for text in [*deciding, *chosen] if text in asked]
     effectiveness = next((one.text for one in ordered if "judgements" in one.family.reads), None)
@@ -60,62 +57,11 @@ def counting_of(
             f"explore: none of the measures {', '.join(chosen)} counts words of groups: give one with measures=, "
             "for instance ARaB(tf)@10"
         )
-    named = counted or _named(lean, catalogue)
+    named = counted or named_groups(lean, catalogue)
     return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean.text, tuple(notes))
-
-
-def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
-    """The measures that can compare these groups: a difference is of two, neutrality of two or more.
-
-    An error where none of those that count words can.
-    """
-    found, refused, counts = [], list[ConfigError](), False
-    for text in measures:
-        try:
-            (one,) = _catalogue(groups).complete([text])
-            one.check()
-        except ConfigError as error:
-            refused.append(error)
-            continue
-        if groups is None or set(one.groups) <= set(groups.names):
-            found.append(text)
-            counts = counts or bool(one.groups)
-    if refused and not counts:
-        raise refused[0]
-    return found
-
-
-def sign_of(one: MeasureRequest) -> str:
-    """A sentence that says how to read a value of a measure of lean, with the names of its own groups."""
-    if is_signed(one):
-        return f"{one.text}: positive leans toward {one.groups[0]}, negative toward {one.groups[1]}; 0 is balanced."
-    return f"{one.text} compares {listed(one.groups)}; {BETTER[one.direction]} is better."
-
-
-def is_signed(one: MeasureRequest) -> bool:
-    """Whether the sign of a value says toward which of two groups."""
-    return one.direction is Direction.ZERO and len(one.groups) == 2
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them."""
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
-
-
-def _catalogue(groups: Groups | None) -> Catalogue:
-    return Catalogue(None, {"background": "self"}, groups=groups)
 
 
 def _deciding(recipe: Recipe) -> list[str]:
     """The measures that the selection of a recipe names."""
     given = [recipe.table("select").get(key, ()) for key in _DECIDING]
     return [text for one in given for text in (split_measures(one) if isinstance(one, str) else one)]
-
-
-def _named(lean: MeasureRequest, catalogue: Catalogue) -> Groups | None:
-    """The groups of a measure that has a lexicon of its own; None where they are the published pair."""
-    if set(lean.groups) == PUBLISHED:
-        return None
-    param = lean.measure.param
-    lexicon = catalogue.lexicons[str(param("lexicon"))]
-    return Groups(lexicon, lean.groups, tokens=str(param("tokens")), overlap=str(param("overlap")))

@@ -28,10 +28,11 @@ from askew.app.explore.answers import (
     Value,
     Variant,
 )
-from askew.app.explore.counting import BETTER, ExplorerCounts, counting_of, is_signed, sign_of
+from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.known import Known
 from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.warrant import WarrantRules
+from askew.app.scoring.comparable import BETTER, is_signed, sign_of
 from askew.app.scoring.requested import CountKey, key_of
 from askew.app.search.reformulate import FirstPass
 from askew.core.defaults import TOKENIZER

@@ -14,10 +14,11 @@ from typing import Any
 
 from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
 from askew.app.build.resources import Resources
-from askew.app.explore.counting import ExplorerCounts, comparable, counting_of
+from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.explorer import Explorer, SearchedCollection
 from askew.app.explore.known import Known, known_of
 from askew.app.explore.plan import recorded_recipe
+from askew.app.scoring.comparable import comparable
 from askew.app.search.compose import compose, make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter
 from askew.core.errors import ConfigError, DataError

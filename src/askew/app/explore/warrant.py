@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from askew.app.explore.counting import PUBLISHED
+from askew.app.scoring.comparable import PUBLISHED
 from askew.core.defaults import TOKENIZER
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of, query_texts
 from askew.app.measure.job import MeasureJob
@@ -13,7 +13,7 @@ from askew.app.scoring.decompose import decomposable, decompose_run
 from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
 from askew.core import defaults
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS
@@ -133,6 +133,23 @@ def measure(
         lexicon = job.catalogue.lexicons[str(one.measure.param("lexicon"))]
         report.parts += [decompose_run(one, each, job.relevance, lexicon, told) for each in seen]
     return report
+
+
+def measure_defined(
+    runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike], collection: object, measures: Sequence[str],
+    **options: Any,
+) -> tuple[MeasureReport, list[str]]:  # fmt: skip
+    """As ``measure``, without the measures that are not defined for any query of a run; a note says which they are."""
+    left, notes = list(measures), list[str]()
+    while True:
+        try:
+            return measure(runs, collection, left, **options), notes
+        except DataError as error:
+            undefined = [name for name in left if f" {name} is not defined" in f" {error}"]
+            if not undefined or len(left) == 1:
+                raise
+            left.remove(undefined[0])
+            notes.append(f"left out: {error}")
 
 
 _ALLOWED = {

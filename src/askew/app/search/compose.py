@@ -12,8 +12,9 @@ from askew.core.errors import ConfigError, check_name
 from askew.corpora.queries import read_queries
 from askew.corpora.runs import read_run
 from askew.plugins.kinds import RankerPlugin
-from askew.plugins.registry import build, names
+from askew.plugins.registry import build, made_type, names
 from askew.rankers.disk import read_header
+from askew.rankers.engines.ranker import EngineRanker
 
 Spec = Mapping[str, Any]
 
@@ -39,6 +40,11 @@ def make_ranker(spec: Spec, queries: pa.Table | None = None) -> RankerPlugin:
     return ranker
 
 
+def is_engine(name: str) -> bool:
+    """Whether a ranker searches with a live engine, and needs no index."""
+    return name in names("ranker") and made_type("ranker", name) is EngineRanker
+
+
 def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
     """A run from its file, and the texts of its queries."""
     path = settings.get("run")
@@ -60,6 +66,10 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
     Each index knows the ranker it was made for. Several together are fused; a reranker takes the first that is not its
     own, or a run, as the ranker whose documents it reads.
     """
+    if ranker is not None and is_engine(ranker):
+        if indexes or runs:
+            raise ConfigError(f"the ranker {ranker!r} searches with an engine of its own: leave out index= and run=")
+        return {"ranker": ranker, **settings}
     own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
     given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
     if not given:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from askew.plugins.kinds import RankerPlugin
 from askew.plugins.registry import build, names
 from askew.publish.files import refuse_no_parent
 from askew.rankers.disk import keeping_texts, new_folder
+from askew.rankers.engines.ranker import EngineRanker
 from askew.rankers.verify import write_source
 
 # So many queries are searched and written at a time, so that memory stays flat.
@@ -38,6 +40,7 @@ class SearchSummary:
     lines: int
     empty: int
     out: Path
+    notes: tuple[str, ...] = ()
 
 
 def index_documents(
@@ -115,13 +118,23 @@ def search_queries(
     k: int = defaults.RESULTS,
     progress: Callable[[int, int], None] | None = None,
 ) -> SearchSummary:
-    """Search every query of a table and write the run, as TREC or Parquet by the ending of ``out``."""
-    empty = 0
+    """Search every query of a table and write the run, as TREC or Parquet by the ending of ``out``.
+
+    Answers of a live engine are kept in a file beside the run unless its settings name another, or none.
+    """
+    empty, notes, chunk = 0, list[str](), getattr(ranker, "queries_at_once", _CHUNK)
+    if isinstance(ranker, EngineRanker):
+        refuse_no_parent(out)
+        kept = ranker.keep_answers(out.with_name(f"{out.name}.answers"))
+        notes += [] if kept is None else [f"the engine's answers are kept in {kept}: it is not asked again for them"]
 
     def parts() -> Iterator[pl.DataFrame]:
         nonlocal empty
-        for start in range(0, table.num_rows, _CHUNK):
-            part = table.slice(start, _CHUNK)
+        for start in range(0, table.num_rows, chunk):
+            part = table.slice(start, chunk)
+            if isinstance(ranker, EngineRanker) and progress:
+                # An engine may take seconds for a query: each is told.
+                ranker.progress = partial(_tell, progress, start, table.num_rows)
             hits = ranker.search(part["text"].combine_chunks(), k)
             empty += hits.empty
             yield run_lines(part["query_id"].combine_chunks(), hits, ranker.doc_ids)
@@ -129,7 +142,12 @@ def search_queries(
                 progress(start + part.num_rows, table.num_rows)
 
     lines = write_run(parts(), out, ranker.id)
-    return SearchSummary(table.num_rows, lines, empty, out)
+    notes += ranker.notes() if isinstance(ranker, EngineRanker) else []
+    return SearchSummary(table.num_rows, lines, empty, out, tuple(notes))
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:
+    progress(before + done, total)
 
 
 def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
@@ -150,7 +168,7 @@ def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
     with written_whole(out) as temporary:
         lines = (_write_parquet if out.suffix == ".parquet" else _write_trec)(parts, temporary, tag)
         if lines == 0:
-            raise DataError("search: no query has a word that the index knows; there is nothing to write")
+            raise DataError("search: no query finds a document; there is nothing to write")
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,8 +62,11 @@ def suggest(
         Suggestion(text, **one)
         for text, one, reason in zip(texts, scores, judged, strict=True) if reason is None
     ]  # fmt: skip
+    return Suggestions(query, best_of(kept, count), rejected)
+
+
+def best_of(kept: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:
+    """Those most surely the same and natural first; of those with the same words in another order one."""
     ranked = sorted(kept, key=lambda one: -min(one.same, one.natural))
-    # The same words in another order add little to a short list.
     distinct = {tuple(sorted(tokens(one.text))): one for one in reversed(ranked)}
-    best = [one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one]
-    return Suggestions(query, tuple(best[:count]), rejected)
+    return tuple(one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one)[:count]

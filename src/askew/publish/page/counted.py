@@ -24,6 +24,11 @@ _SAID = {
 }
 
 
+def part_name(name: str) -> str:
+    """What a part of a measure of lean is called on pages."""
+    return _SAID.get(name, name)
+
+
 @dataclass(frozen=True)
 class CountedParts:
     """The parts of a measure, for the original queries and the chosen ones; one row for each."""
@@ -38,7 +43,7 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
     """A table of shares and nets, before and after."""
     rows = []
     for kind, name in found.data.select("kind", "name").unique(maintain_order=True).rows():
-        cells = [f"{kind}: {_SAID.get(name, name)}"]
+        cells = [f"{kind}: {part_name(name)}"]
         for side in ("original", "chosen"):
             here = found.data.filter(queries=side, kind=kind, name=name)
             if not len(here):

@@ -16,7 +16,8 @@ def _variables(names: dict[str, str], colours: tuple[str, ...]) -> str:
 
 
 _SERIES = "".join(
-    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLOURS) + 1)
+    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}mark.g{i}{{border-color:var(--c{i})}}"
+    for i in range(1, len(COLOURS) + 1)
 )
 
 _RULES = """
@@ -62,6 +63,8 @@ figcaption strong{color:var(--ink);font-weight:600}
 svg{display:block;width:100%;min-width:21rem;max-width:34rem;height:auto}
 .own svg{width:auto;max-width:none}
 .ink{fill:var(--ink)}.rim{stroke:var(--ground)}.ground{fill:var(--ground)}.lfaint{stroke:var(--faint)}.link{stroke:var(--ink)}
+mark{background:none;color:inherit;border-bottom:3px solid}
+mark.g2{border-bottom-style:double}mark.g3{border-bottom-style:dotted}
 details{margin:1rem 0}
 summary{cursor:pointer}
 footer{margin-top:3rem;border-top:1px solid var(--faint);padding-top:.75rem;color:var(--soft);font-size:.875rem}

@@ -13,7 +13,7 @@ from askew.publish.files import checksum_text, read_checksums
 
 # What we wrote, with digests: by it we know our files again.
 LIST = "report.sha256"
-_OURS = re.compile(r"report\.html|(figures|tables)/[a-z0-9-]+\.(svg|png|csv|parquet|tex)")
+_OURS = re.compile(r"report\.html|audit\.json|(figures|tables)/[a-z0-9-]+\.(svg|png|csv|parquet|tex)")
 
 
 def check_out(out: Path) -> None:

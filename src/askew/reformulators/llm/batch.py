@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from askew.core.errors import DataError
+from askew.plugins.pace import RateLimit
 from askew.reformulators.llm.cache import AnswerCache, Damaged
 from askew.reformulators.llm.client import ChatClient, Endpoint, RequestsStopped
-from askew.reformulators.llm.pace import RateLimit
 from askew.reformulators.llm.usage import Account
 from askew.reformulators.llm.wire import Completion, Trouble
 

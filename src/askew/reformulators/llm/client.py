@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
-from askew.reformulators.llm.pace import RateLimit, back_off
+from askew.plugins.pace import RateLimit, back_off
 from askew.reformulators.llm.usage import Account
 from askew.reformulators.llm.wire import Completion, Trouble, read_response
 

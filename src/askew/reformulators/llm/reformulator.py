@@ -10,12 +10,12 @@ from typing import Any
 
 from askew.core.errors import ConfigError, DataError
 from askew.plugins.methods import Candidates, Passage, QueryBatch
+from askew.plugins.pace import RateLimit
 from askew.reformulators.llm.batch import Asker, Request
 from askew.reformulators.llm.cache import AnswerCache, request_key
 from askew.reformulators.llm.clean import CLEANING, Sieve, clip
 from askew.reformulators.llm.client import Endpoint
 from askew.reformulators.llm.forms import one_line
-from askew.reformulators.llm.pace import RateLimit
 from askew.reformulators.llm.prompts import load_prompt
 from askew.reformulators.llm.usage import Account, Usage
 from askew.reformulators.llm.wire import Completion, Trouble, mended

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from askew.core.errors import ConfigError
-from askew.reformulators.llm.pace import retry_after
+from askew.plugins.pace import retry_after
 
 _AGAIN = {408, 409, 425, 429}
 _SHOWN_CHARS = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from askew.app.explore.answers import Setting, ShownResult
-from askew.app.explore.counting import listed
+from askew.app.scoring.comparable import listed
 from askew.core.measure import Direction
 from askew.core.outcome import Verdict, verdict
 from askew.mentions.marks import Mark

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from askew.app.explore.answers import ORDERS
-from askew.app.explore.counting import listed
 from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
 from askew.app.explore.opening import Opening, demo_queries
+from askew.app.scoring.comparable import listed
 from askew.core.errors import DataError
 from askew.web import schemas as s
 from askew.web.access import COOKIE, SECONDS

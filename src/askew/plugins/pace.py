@@ -1,4 +1,4 @@
-"""When a request may go: a token bucket, the endpoint's own wish (Retry-After), and the rest after a failure."""
+"""When a plugin may send a request to a service: a token bucket, the service's own wish (Retry-After), and backoff."""
 
 from __future__ import annotations
 

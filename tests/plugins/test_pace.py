@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.reformulators.llm.pace import RateLimit, back_off, retry_after
+from askew.plugins.pace import RateLimit, back_off, retry_after
 
 
 class Clock:

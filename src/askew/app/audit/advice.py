@@ -1,0 +1,114 @@
+"""What to do next: short rules, each from numbers of the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from askew.app.audit.measures import NEITHER
+from askew.app.scoring.decompose import Decomposition, LeanPart
+from askew.core.measure import Direction
+
+if TYPE_CHECKING:
+    from askew.app.audit.report import AuditReport
+
+# Above this share a part is the larger one.
+_MOST = 0.5
+# Of fewer queries a mean says little.
+_FEW = 30
+_OFF_TOPIC, _ASKED, _ON_TOPIC = "offtopic", "asked", ("warranted", "ontopic")
+
+
+def next_steps(report: AuditReport) -> list[str]:
+    """Sentences for a search team, the most important first."""
+    return [*_of_lean(report), *_of_parts(report), *_of_reformulations(report), *_of_order(report), *_of_trust(report)]
+
+
+def _of_lean(report: AuditReport) -> list[str]:
+    said = []
+    if report.unanswered:
+        said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
+    if report.verdict == NEITHER:
+        said.append(
+            f"The mean of {report.lean.text} cannot be told from zero; single queries lean: see the worst ones."
+        )
+    elif report.verdict is not None:
+        said.append(f"The results lean toward {report.verdict}, on average and by {report.lean.text}.")
+    return said
+
+
+def _of_parts(report: AuditReport) -> list[str]:
+    if not report.parts or not report.parts[0].parts:
+        return []
+    off, asked, on = (_share(report.parts[0], names) for names in ((_OFF_TOPIC,), (_ASKED,), _ON_TOPIC))
+    said = []
+    if off > _MOST:
+        said.append(
+            f"{off:.0%} of what is counted is in results estimated to be off topic: improve the relevance of the "
+            "results first."
+        )
+    elif asked + on > _MOST:
+        said.append(
+            f"{asked + on:.0%} of what is counted is estimated to be on topic or asked for: no action on the whole; "
+            "look at the worst queries one by one."
+        )
+    return said
+
+
+def _share(found: Decomposition, names: Sequence[str]) -> float:
+    why: list[LeanPart] = [one for one in found.parts if one.kind == "why" and one.name in names]
+    return sum(one.share for one in why)
+
+
+def _of_reformulations(report: AuditReport) -> list[str]:
+    if not report.reformulations.tried:
+        return []
+    found, worst = report.reformulations.suggested, len(report.worst)
+    if not found:
+        return [f"No reformulation of the {worst:,} worst queries leans less and keeps enough of the results."]
+    said = (
+        f"For {len(found):,} of the {worst:,} worst queries a reformulation leans less and keeps at least "
+        f"{report.agree:.0%} of the top results{_reduced(report)}: offer it as a suggestion, after a person has "
+        "read it."
+    )
+    judged = [one for one in found if one.outcome is not None]
+    return [said + (f" Judged, without a loss of effectiveness: {len(judged):,}." if judged else "")]
+
+
+def _reduced(report: AuditReport) -> str:
+    """How much less the suggested reformulations lean: by itself, that they lean less may mean very little."""
+    if report.lean.direction is not Direction.ZERO:
+        return ""
+    found = report.reformulations.suggested
+    share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean[0]) for one in found)
+    return f" (together the lean of these queries falls by {share:.0%})"
+
+
+def _of_order(report: AuditReport) -> list[str]:
+    found = report.reranking
+    if found is None or report.lean.direction is not Direction.ZERO or found.reduction is None:
+        return []
+    if found.reduction <= 0:
+        return [f"Another order of the same results ({found.method}) would not reduce the lean."]
+    return [
+        f"Another order of the same {report.k} results ({found.method}) would reduce the mean distance of "
+        f"{report.lean.text} from zero by {found.reduction:.0%}, from {found.before:.4f} to {found.after:.4f}. What "
+        "it costs in effectiveness: askew bench."
+    ]
+
+
+def _of_trust(report: AuditReport) -> list[str]:
+    said, found = [], report.stability
+    if found.decided and found.same < len(found.decided):
+        said.append(
+            f"The verdict holds in {found.same} of {len(found.decided)} combinations of measure, word list and "
+            "tokenizer: do not act on the sign alone."
+        )
+    if found.compared and found.less < found.compared:
+        said.append(
+            f"The suggested reformulations lean less in {found.less} of {found.compared} combinations: choose the "
+            "measure that matters to you before you adopt them."
+        )
+    if report.mean(report.lean.text).n < _FEW:
+        said.append(f"{report.mean(report.lean.text).n} queries are few: audit {_FEW} or more before you decide.")
+    return said

@@ -1,0 +1,139 @@
+"""Audit a live engine: search, measure, explain, show the worst queries, try reformulations, say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from askew.app.audit.engine import AuditedEngine, Progress, answers_place, open_engine
+from askew.app.audit.gate import check_conditions, failures, read_baseline, read_conditions
+from askew.app.audit.measures import AuditMeasures, EngineScores, choose_measures, measure_engine, toward
+from askew.app.audit.page import check_place, write_audit
+from askew.app.audit.reformulations import Reformulations, ReformulationTrial
+from askew.app.audit.report import AuditReport
+from askew.app.audit.reranking import reranking_of
+from askew.app.audit.settings import AuditSettings
+from askew.app.audit.stability import Stability, stability_of, times_less
+from askew.app.audit.worst import worst_queries
+from askew.app.measure.inputs import MeasuresLike
+from askew.app.scoring.universe import QrelsLike
+from askew.app.search.retrieve import as_queries
+from askew.core.errors import DataError
+from askew.core.groups import Groups, GroupsLike
+
+__all__ = ["AuditReport", "AuditSettings", "audit"]
+
+
+def audit(
+    engine: object,
+    queries: object,
+    *,
+    engine_settings: Mapping[str, Any] | None = None,
+    groups: GroupsLike | None = None,
+    measures: MeasuresLike | None = None,
+    docs: object = None,
+    qrels: QrelsLike | None = None,
+    baseline: str | Path | None = None,
+    fail_if: str | Sequence[str] = (),
+    settings: AuditSettings | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audit a search engine: bias (lean) of its results, the parts of it, the worst queries, and what reduces it.
+
+    ``engine`` is a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of settings
+    (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of LangChain or
+    LlamaIndex, or any ranker. ``queries`` are a file, ``{id: text}``, a list or a data frame. Texts come with the
+    answers of the engine; ``docs`` are for those that do not. ``groups`` and ``measures`` are as in ``measure``; the
+    first measure of lean decides which queries are worst. Judgements (``qrels``) are used where they are given.
+    ``fail_if`` are conditions such as ``"ARaB(tf)@10 > +10%"`` against ``baseline``, the audit.json of an earlier
+    audit; those that hold are in ``failures``.
+    """
+    how = settings or AuditSettings()
+    if how.out is not None:
+        check_place(Path(how.out))
+    counted = None if groups is None else Groups.of(groups)
+    chosen = choose_measures(measures, counted, how.k, qrels is not None, how.missing)
+    conditions, earlier = read_conditions(fail_if), None if baseline is None else read_baseline(baseline)
+    check_conditions(conditions, chosen.asked, earlier)
+    trial = ReformulationTrial(how, chosen.named)
+    table = as_queries(queries)
+    opened = _opened(engine, engine_settings, table, docs, how)
+    steps = _Steps(opened, table, chosen, qrels, how, progress)
+    report = steps.report(trial)
+    report.failures += failures(conditions, steps.measured, earlier)
+    if how.out is not None:
+        write_audit(report, Path(how.out), how.keep_queries)
+    opened.finish()
+    report.notes += opened.notes
+    return report
+
+
+def _opened(
+    engine: object, settings: Mapping[str, Any] | None, queries: pa.Table, docs: object, how: AuditSettings
+) -> AuditedEngine:
+    ranker = open_engine(engine, settings, queries)
+    opened = AuditedEngine(ranker, docs, how.missing)
+    # An object of the caller keeps its answers where its own settings say.
+    place = answers_place(ranker, how.out, how.store) if isinstance(engine, str) else None
+    if place is not None:
+        opened.keep_answers(place)
+    return opened
+
+
+class _Steps:
+    """The steps of one audit, in the order in which they are taken."""
+
+    def __init__(
+        self, engine: AuditedEngine, queries: pa.Table, measures: AuditMeasures, qrels: QrelsLike | None,
+        how: AuditSettings, progress: Progress | None,
+    ) -> None:  # fmt: skip
+        self._engine, self._measures, self._qrels, self._how = engine, measures, qrels, how
+        self._progress = progress
+        self._queries = dict(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
+        self._lines = engine.search(queries, how.k, "searching", progress)
+        if not self._lines.height:
+            raise DataError(f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document")
+        self.measured = self._measure()
+
+    def _measure(self) -> EngineScores:
+        self._tell("measuring")
+        return measure_engine(
+            self._engine.id, self._lines, self._engine.texts, self._queries, self._measures, self._qrels,
+            self._how.missing, self._how.resolver,
+        )  # fmt: skip
+
+    def report(self, trial: ReformulationTrial) -> AuditReport:
+        """What was found."""
+        engine, measures, how = self._engine, self._measures, self._how
+        worst = worst_queries(self.measured, measures, self._lines, engine.texts, self._queries, how.worst)
+        self._tell("reformulating")
+        tried = trial.run(engine, worst, self._lines, measures, self._qrels, self._progress)
+        self._tell("checking sensitivity")
+        stable = self._stability(tried)
+        order = reranking_of(engine.id, self._lines, engine.texts, self._queries, self.measured, measures)
+        return AuditReport(
+            engine.id, how.k, len(self._queries), measures, self.measured, worst, tried, stable, order, how.agree,
+            notes=[*self.measured.notes, *stable.notes],
+        )  # fmt: skip
+
+    def _stability(self, tried: Reformulations) -> Stability:
+        engine, measures, missing = self._engine, self._measures, self._how.missing
+        lean = self.measured.lean
+        verdict = toward(lean, self.measured.mean(lean.text))
+        found = stability_of(engine.id, self._lines, engine.texts, measures, verdict, missing)
+        if tried.lines is None or not tried.lines.height:
+            return found
+        try:
+            less, compared = times_less(self._lines, tried.lines, engine.texts, measures, missing)
+        except DataError as error:
+            # A measure may be defined for all queries together and for none of these few.
+            return replace(found, notes=(*found.notes, f"sensitivity of the reformulations: left out ({error})"))
+        return replace(found, less=less, compared=compared)
+
+    def _tell(self, label: str) -> None:
+        if self._progress is not None:
+            self._progress(0, 0, label)

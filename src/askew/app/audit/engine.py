@@ -1,0 +1,149 @@
+"""The engine of an audit: opened from whatever stands for it, searched, its answers kept until the audit is done."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.app.measure.inputs import parts_of
+from askew.app.scoring.texts import DocumentSource, gather_texts
+from askew.app.search.compose import make_ranker
+from askew.app.search.facade import Ranker
+from askew.app.search.retrieve import run_lines
+from askew.core.errors import ConfigError, DataError, StageError
+from askew.core.fingerprint import fingerprint
+from askew.plugins.kinds import RankerPlugin
+from askew.rankers.engines.callables import callable_ranker
+from askew.rankers.engines.client import EngineError
+from askew.rankers.engines.ranker import EngineRanker
+
+# Called with what is done, of how much in all, and what is being done.
+Progress = Callable[[int, int, str], None]
+_SQLITE = ("", "-wal", "-shm")
+
+
+class AuditedEngine:
+    """A ranker with the texts of the documents that it found."""
+
+    def __init__(self, ranker: RankerPlugin, docs: object = None, missing: str | None = None) -> None:
+        self.ranker, self.texts, self.notes = ranker, dict[str, str](), list[str]()
+        self._docs, self._missing = docs, missing or "error"
+        self._kept: Path | None = None
+
+    @property
+    def id(self) -> str:
+        """The name of the engine in tables."""
+        return self.ranker.id
+
+    def keep_answers(self, path: Path) -> None:
+        """Keep answers in a file until ``finish``, so that an audit that was stopped sends no query twice."""
+        if not isinstance(self.ranker, EngineRanker) or self.ranker.answers_path is not None:
+            return
+        self._kept = self.ranker.keep_answers(path)
+        if self._kept is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if self._kept is not None and path.exists():
+            self.notes.append(
+                f"the answers in {path}, of an audit that was stopped, are used; delete the file to send all again"
+            )
+
+    def search(self, queries: pa.Table, k: int, label: str, progress: Progress | None = None) -> pl.DataFrame:
+        """The lines of a run; ``texts`` then has the texts of its documents."""
+        if isinstance(self.ranker, EngineRanker) and progress is not None:
+            self.ranker.progress = lambda done, total: progress(done, total, label)
+        try:
+            hits = self.ranker.search(queries["text"].combine_chunks(), k)
+        except EngineError as error:
+            raise StageError(f"audit, {label}: {error}") from error.__cause__
+        lines = run_lines(queries["query_id"].combine_chunks(), hits, self.ranker.doc_ids)
+        self._read_texts(lines["doc_id"].unique(maintain_order=True).to_list())
+        return lines
+
+    def finish(self) -> None:
+        """Close the engine, and remove the answers that were kept for this audit only."""
+        if isinstance(self.ranker, EngineRanker):
+            self.notes += self.ranker.notes()
+        if self._kept is not None:
+            assert isinstance(self.ranker, EngineRanker), "only an engine keeps answers"
+            self.ranker.close()
+            for ending in _SQLITE:
+                self._kept.with_name(self._kept.name + ending).unlink(missing_ok=True)
+
+    def _read_texts(self, found: Iterable[str]) -> None:
+        given = self.ranker.texts if isinstance(self.ranker, EngineRanker) else {}
+        wanted = [doc for doc in found if doc not in self.texts]
+        self.texts |= {doc: given[doc] for doc in wanted if doc in given}
+        absent = [doc for doc in wanted if doc not in given]
+        if absent and self._docs is not None:
+            self.texts |= _texts_of(self._docs, absent)
+        without = [doc for doc in wanted if doc not in self.texts]
+        if without and self._missing == "error":
+            raise DataError(
+                f"engine {self.id}: {len(without):,} of {len(wanted):,} documents that it found have no text, the "
+                f"first is {without[0]!r}; give docs=, or the setting of the engine that says where texts are, or "
+                "missing='zero'"
+            )
+
+
+def open_engine(
+    engine: object, settings: Mapping[str, Any] | None = None, queries: pa.Table | None = None
+) -> RankerPlugin:
+    """A ranker from a name with settings, an address, a ranker, a retriever, or any function.
+
+    A name may be followed by a file of settings, as in ``http:engine.toml``, or for ``callable`` by the function, as
+    in ``callable:search.py:find``.
+    """
+    if isinstance(engine, str):
+        return make_ranker({**_named(engine), **(settings or {})}, queries)
+    if settings:
+        raise ConfigError("engine_settings=: only for an engine that is given by its name; set them on the object")
+    if isinstance(engine, Ranker):
+        made: RankerPlugin = engine._ranker
+        return made
+    return engine if isinstance(engine, RankerPlugin) else callable_ranker(engine)
+
+
+def is_opened_by_name(engine: object) -> bool:
+    """Whether the ranker is ours alone, so that a file of answers may be given to it."""
+    return isinstance(engine, str)
+
+
+def answers_place(ranker: RankerPlugin, out: str | Path | None, store: str | Path | None) -> Path | None:
+    """Where answers are kept until the audit is complete: beside the folder of the report, or in the store."""
+    if out is not None:
+        path = Path(out)
+        return path.with_name(f"{path.name}.answers")
+    if store is None or "://" in str(store) or not isinstance(ranker, EngineRanker):
+        return None
+    return Path(store) / f"audit-{fingerprint(dict(ranker.settings()))[:12]}.answers"
+
+
+def _named(text: str) -> dict[str, Any]:
+    if text.startswith(("http://", "https://")):
+        return {"ranker": "http", "url": text}
+    name, _, rest = text.partition(":")
+    if rest.endswith(".toml"):
+        return {**_read_settings(Path(rest)), "ranker": name}
+    if rest and name != "callable":
+        raise ConfigError(f"engine {text!r}: expected a name, NAME:SETTINGS.toml, callable:FILE.py:NAME or an address")
+    return {"ranker": name, **({"function": rest} if rest else {})}
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"engine settings {path}: cannot be read ({why}); expected a TOML file") from None
+
+
+def _texts_of(docs: object, wanted: list[str]) -> dict[str, str]:
+    source = DocumentSource(parts_of(docs, None, None)[0])
+    found = gather_texts(source, pa.array(wanted, pa.string()), np.ones(len(wanted), np.bool_)).to_pylist()
+    return {doc: text for doc, text in zip(wanted, found, strict=True) if text is not None}

@@ -1,0 +1,158 @@
+"""What an audit found, as numbers; the page and the command line render it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from askew.app.audit.advice import next_steps
+from askew.app.audit.measures import AuditMeasures, EngineScores, toward
+from askew.app.audit.reformulations import Reformulations, Tried
+from askew.app.audit.reranking import Reranking
+from askew.app.audit.stability import Stability
+from askew.app.audit.worst import WorstQuery
+from askew.app.scoring.comparable import BETTER, sign_of
+from askew.app.scoring.decompose import Decomposition
+from askew.core.measure import Measure
+from askew.core.text_tables import html_table, text_table, with_interval
+from askew.core.version import __version__
+from askew.measures.catalogue import MeasureRequest
+from askew.statistics.intervals import Mean
+
+
+@dataclass(repr=False)
+class AuditReport:
+    """The answer of ``audit``.
+
+    ``worst`` has the queries that lean most with their results, ``reformulations`` what was tried on the engine,
+    ``failures`` the conditions of ``fail_if`` that hold, ``next_steps`` short sentences on what to do.
+    """
+
+    engine: str
+    k: int
+    queries: int
+    measures: AuditMeasures
+    measured: EngineScores
+    worst: list[WorstQuery]
+    reformulations: Reformulations
+    stability: Stability
+    reranking: Reranking | None
+    agree: float = 0.5
+    failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> list[MeasureRequest]:
+        """The measures, complete."""
+        return self.measured.report.asked
+
+    @property
+    def lean(self) -> MeasureRequest:
+        """The measure that decides which queries are worst."""
+        return self.measured.lean
+
+    @property
+    def parts(self) -> list[Decomposition]:
+        """Which part of the lean is off topic, asked for or on topic, and who is mentioned."""
+        return self.measured.report.parts
+
+    @property
+    def unanswered(self) -> int:
+        """How many queries found nothing."""
+        return self.queries - len(self.measured.of_query(self.lean.text))
+
+    @cached_property
+    def verdict(self) -> str | None:
+        """The group that the results lean toward by the interval of the mean, ``neither``, or None without a sign."""
+        return toward(self.lean, self.mean(self.lean.text))
+
+    @property
+    def reading(self) -> str:
+        """How a value of the deciding measure is read."""
+        return sign_of(self.lean)
+
+    @cached_property
+    def next_steps(self) -> list[str]:
+        """What to do, in plain sentences."""
+        return next_steps(self)
+
+    def mean(self, measure: str | Measure) -> Mean:
+        """The mean of a measure over queries, with its 95% interval."""
+        return self.measured.mean(measure.text if isinstance(measure, Measure) else measure)
+
+    __getitem__ = mean
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each measure: mean, ends of the 95% interval, n, signature."""
+        return self.measured.report.to_polars().drop("run")
+
+    def to_pandas(self) -> Any:
+        """As ``to_polars``, for pandas, which must be installed."""
+        return self.to_polars().to_pandas()
+
+    def per_query(self) -> pl.DataFrame:
+        """One row for each query, one column for each measure; null where a measure is not defined."""
+        return self.measured.report.per_query().drop("run")
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        means = [(one, self.mean(one.text)) for one in self.asked]
+        rows = [[one.text, with_interval(m.mean, m.low, m.high), BETTER[one.direction], str(m.n)] for one, m in means]
+        return ["measure", "mean [95%]", "better", "n"], rows
+
+    def __repr__(self) -> str:
+        return "\n".join([text_table(*self._rows()), *self.next_steps])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows())
+
+    def to_dict(self, keep_queries: bool = False) -> dict[str, Any]:
+        """The numbers as JSON values, with the ids of queries and without their texts unless these are to be kept."""
+        return {
+            "askew": __version__, "engine": self.engine, "k": self.k, "queries": self.queries,
+            "unanswered": self.unanswered, "groups": list(self.lean.groups), "deciding": self.lean.text,
+            "verdict": self.verdict,
+            "measures": {one.text: self._measure(one) for one in self.asked},
+            "per_query": _by_query(self.measured),
+            "parts": [one.to_dict() for one in self.parts],
+            "worst": [_worst(one, keep_queries) for one in self.worst],
+            "reformulations": [_tried(one, keep_queries) for one in self.reformulations.tried],
+            "dropped_reformulations": dict(self.reformulations.dropped),
+            "sensitivity": {
+                "holds": self.stability.same, "of": len(self.stability.decided),
+                "reformulations_lean_less": self.stability.less, "reformulations_compared": self.stability.compared,
+                "combinations": [asdict(one) for one in self.stability.alternatives],
+            },
+            "reranking": None if self.reranking is None else asdict(self.reranking),
+            "next_steps": self.next_steps, "failures": self.failures,
+        }  # fmt: skip
+
+    def _measure(self, one: MeasureRequest) -> dict[str, Any]:
+        found = asdict(self.mean(one.text))
+        found["interval"] = found.pop("method")
+        return {**found, "better": BETTER[one.direction], "signature": one.signature}
+
+
+def _by_query(measured: EngineScores) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {query: {} for query in measured.query_ids}
+    for text in measured.values:
+        for query, value in measured.of_query(text).items():
+            found[query][text] = value
+    return found
+
+
+def _worst(one: WorstQuery, keep: bool) -> dict[str, Any]:
+    told = {"query_id": one.query_id, "lean": one.lean, "named": list(one.named), "mentions": one.mentions}
+    return {**told, "text": one.text} if keep else told
+
+
+def _tried(one: Tried, keep: bool) -> dict[str, Any]:
+    told = asdict(one)
+    for name in ("lean", "effectiveness"):
+        before, after = told.pop(name)
+        told |= {f"{name}_before": before, f"{name}_after": after}
+    if not keep:
+        del told["text"]
+    return told

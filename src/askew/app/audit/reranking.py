@@ -1,0 +1,49 @@
+"""What another order of the same results would change: an estimate without another request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from askew.app.audit.measures import AuditMeasures, EngineScores, measure_lines, without_judgements
+from askew.app.search.rerank import reorder
+from askew.core.measure import Direction
+from askew.core.ranking import Floats
+
+# Of the methods that need no model, the one with the best trade-off in the arena (docs/results.md).
+METHOD = "greedy"
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """The mean over queries before and after, as a distance from zero where zero is best."""
+
+    method: str
+    before: float
+    after: float
+
+    @property
+    def reduction(self) -> float | None:
+        """The share of the lean that is gone; None where nothing leaned."""
+        return None if self.before == 0 else 1 - self.after / self.before
+
+
+def reranking_of(
+    name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measured: EngineScores,
+    measures: AuditMeasures,
+) -> Reranking | None:  # fmt: skip
+    """The same results in the order of ``greedy``; None where a text is missing, as its groups are not known then."""
+    if any(doc not in docs for doc in lines["doc_id"].unique().to_list()):
+        return None
+    ordered = reorder(lines, dict(docs), measures.named, method=METHOD)
+    again = measure_lines(name, ordered, docs, queries, without_judgements(measures))
+    text, way = measures.lean.text, measures.lean.direction
+    return Reranking(METHOD, _size(measured.values[text], way), _size(again.values[text], way))
+
+
+def _size(values: Floats, way: Direction) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.abs(known).mean() if way is Direction.ZERO else known.mean())

@@ -1,0 +1,113 @@
+"""The queries whose results lean most, with the words in these results that a measure counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from askew.app.audit.measures import AuditMeasures, EngineScores
+from askew.app.scoring.requested import key_of
+from askew.core.defaults import TOKENIZER
+from askew.core.measure import Direction
+from askew.mentions.marks import Mark, Marker, can_mark
+
+# How much of a text is shown, and how much of it before the first word that is marked.
+_LONGEST, _BEFORE = 360, 60
+
+
+@dataclass(frozen=True)
+class MarkedResult:
+    """A result: ``pieces`` of its text with the groups that each names; ``mentions`` count the whole text."""
+
+    rank: int
+    doc_id: str
+    pieces: tuple[tuple[str, tuple[str, ...]], ...]
+    mentions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class WorstQuery:
+    """A query, its values, the groups that it names itself, and its results."""
+
+    query_id: str
+    text: str
+    lean: float
+    values: Mapping[str, float]
+    named: tuple[str, ...]
+    results: tuple[MarkedResult, ...]
+
+    @property
+    def mentions(self) -> dict[str, int]:
+        """How often the results name each group."""
+        found: Counter[str] = Counter()
+        for one in self.results:
+            found.update(one.mentions)
+        return dict(found)
+
+
+def worst_queries(
+    measured: EngineScores, measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str],
+    queries: Mapping[str, str], count: int,
+) -> list[WorstQuery]:  # fmt: skip
+    """The queries of the largest lean, the largest first; those that do not lean at all are left out."""
+    lean = measured.of_query(measures.lean.text)
+    way = measures.lean.direction
+    leaning = [query for query, value in lean.items() if way is not Direction.ZERO or value != 0]
+    chosen = sorted(leaning, key=lambda query: (way.gain(0.0, lean[query]), query))[:count]
+    marker = marker_of(measures)
+    every = {one: measured.of_query(one) for one in measured.values}
+    ranked = _ranked(lines.filter(pl.col("query_id").is_in(chosen)))
+    return [
+        WorstQuery(
+            query, queries[query], lean[query],
+            {text: values[query] for text, values in every.items() if query in values},
+            _groups(marker.find(queries[query])),
+            tuple(_result(marker, rank, doc, docs.get(doc, "")) for rank, doc in ranked[query][: measures.cutoff]),
+        )
+        for query in chosen
+    ]  # fmt: skip
+
+
+def marker_of(measures: AuditMeasures) -> Marker:
+    """What marks the words that the deciding measure counts."""
+    key = key_of(measures.lean)
+    assert key is not None, "the deciding measure counts words"
+    tokens = key.tokens if can_mark(key.tokens) else TOKENIZER
+    return Marker(measures.lexicon, tokens, key.overlap, measures.lean.groups or None)
+
+
+def _ranked(lines: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
+    found: dict[str, list[tuple[int, str]]] = {}
+    for query, doc, rank in lines.sort("query_id", "rank").select("query_id", "doc_id", "rank").iter_rows():
+        found.setdefault(query, []).append((rank, doc))
+    return found
+
+
+def _result(marker: Marker, rank: int, doc: str, text: str) -> MarkedResult:
+    marks = marker.find(text)
+    return MarkedResult(rank, doc, _pieces(text, marks), marker.count(marks))
+
+
+def _groups(marks: Sequence[Mark]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(group for mark in marks for group in mark.groups))
+
+
+def _pieces(text: str, marks: Sequence[Mark]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """A part of the text from shortly before its first marked word, in pieces with and without a mark."""
+    start = 0 if not marks or len(text) <= _LONGEST else max(0, marks[0].start - _BEFORE)
+    start = text.find(" ", start) + 1 if start else 0
+    start = min([start, *(mark.start for mark in marks[:1])])
+    end = len(text) if len(text) - start <= _LONGEST else start + _LONGEST
+    # A marked word is shown whole or not at all.
+    end = min([end, *(mark.start for mark in marks if mark.start < end < mark.end)])
+    pieces: list[tuple[str, tuple[str, ...]]] = [("… ", ())] if start else []
+    at = start
+    for mark in marks:
+        if mark.end <= end:
+            pieces += [(text[at : mark.start], ()), (text[mark.start : mark.end], mark.groups)]
+            at = mark.end
+    pieces.append((text[at:end] + (" …" if end < len(text) else ""), ()))
+    return tuple(piece for piece in pieces if piece[0])

@@ -1,0 +1,67 @@
+"""Which measures can compare which groups, and how a value of a measure of lean is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups
+from askew.core.measure import Direction, Value
+from askew.measures.catalogue import Catalogue, MeasureRequest
+
+BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
+
+# The groups of the published measures: where these are counted, methods and rules have word lists of their own.
+PUBLISHED = frozenset(["female", "male"])
+
+
+def catalogue_of(groups: Groups | None, overrides: Mapping[str, Value] | None = None) -> Catalogue:
+    """What completes measures of one run for these groups; ``overrides`` are options of ``measure``."""
+    return Catalogue(None, {"background": "self", **(overrides or {})}, groups=groups)
+
+
+def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
+    """The measures that can compare these groups: a difference is of two, neutrality of two or more.
+
+    An error where none of those that count words can.
+    """
+    found, refused, counts = [], list[ConfigError](), False
+    for text in measures:
+        try:
+            (one,) = catalogue_of(groups).complete([text])
+            one.check()
+        except ConfigError as error:
+            refused.append(error)
+            continue
+        if groups is None or set(one.groups) <= set(groups.names):
+            found.append(text)
+            counts = counts or bool(one.groups)
+    if refused and not counts:
+        raise refused[0]
+    return found
+
+
+def named_groups(lean: MeasureRequest, catalogue: Catalogue) -> Groups | None:
+    """The groups of a measure that has a lexicon of its own; None where they are the published pair."""
+    if set(lean.groups) == PUBLISHED:
+        return None
+    param = lean.measure.param
+    lexicon = catalogue.lexicons[str(param("lexicon"))]
+    return Groups(lexicon, lean.groups, tokens=str(param("tokens")), overlap=str(param("overlap")))
+
+
+def sign_of(one: MeasureRequest) -> str:
+    """A sentence that says how to read a value of a measure of lean, with the names of its own groups."""
+    if is_signed(one):
+        return f"{one.text}: positive leans toward {one.groups[0]}, negative toward {one.groups[1]}; 0 is balanced."
+    return f"{one.text} compares {listed(one.groups)}; {BETTER[one.direction]} is better."
+
+
+def is_signed(one: MeasureRequest) -> bool:
+    """Whether the sign of a value says toward which of two groups."""
+    return one.direction is Direction.ZERO and len(one.groups) == 2
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them."""
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])

@@ -1,0 +1,179 @@
+"""``askew audit``: how far do the results of a live engine lean, why, and what reduces it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askew.app.audit.settings import AuditSettings
+from askew.cli import options as o
+from askew.cli.measure import say_wrapped
+from askew.cli.render import Waiting, interval, note, number, print_tables, say, say_json
+from askew.core.groups import Groups
+
+if TYPE_CHECKING:
+    from askew.app.audit.report import AuditReport
+
+DEFAULTS = AuditSettings()
+# So many of the worst queries are shown in a terminal.
+_MOST_SHOWN = 5
+
+
+def command(
+    engine: Annotated[
+        str,
+        typer.Argument(
+            help="A ranker by name (http, opensearch, callable, bm25) with --set, http:SETTINGS.toml, "
+            "callable:FILE.py:FUNCTION, or an address with {query} and {k}."
+        ),
+    ],
+    queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
+    settings: o.Settings = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Documents, where the engine gives no texts: as for askew measure.")
+    ] = None,
+    qrels: o.Qrels = None,
+    measures: o.Measures = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    k: Annotated[int, typer.Option("-k", "--k", help="How many results of each query.")] = DEFAULTS.k,
+    worst: Annotated[int, typer.Option(help="How many of the worst queries are shown and reformulated.")] = (
+        DEFAULTS.worst
+    ),
+    tries: Annotated[int, typer.Option(help="How many reformulations of each are searched at most.")] = DEFAULTS.tries,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", "-m", help="A reformulator; may be given again. Default: reduce, and rewrite if installed."
+        ),
+    ] = None,
+    missing: o.Missing = None,
+    resolver: Annotated[str, typer.Option(help="Estimates the parts of the lean: light, or neural (slow).")] = (
+        DEFAULTS.resolver
+    ),
+    baseline: Annotated[Path | None, typer.Option(help="The audit.json of an earlier audit.")] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Exit with code 1 where this holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf)@10 > +10%' (of --baseline), "
+            "'NFaiRR@10 worse' (significantly); may be given again."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for report.html, audit.json and tables. The page shows the texts of queries."),
+    ] = None,
+    keep_queries: Annotated[
+        bool, typer.Option("--keep-queries", help="Texts of queries also in audit.json, tables and --json.")
+    ] = False,
+    store: Annotated[
+        str, typer.Option("--store", help="Without --out: where answers are kept until the audit is complete.")
+    ] = o.DEFAULT_STORE,
+    as_json: o.AsJson = False,
+) -> None:
+    """Audit a live engine: lean with intervals, its parts, the worst queries, reformulations tried, what to do next.
+
+    An audit that was stopped goes on with the same command: a query that an engine answered is not sent again.
+    Example: askew audit http:engine.toml --queries queries.tsv --out audit
+    """
+    from askew.app.audit.audit import audit
+    from askew.measures.borrowed import quiet_programs
+
+    own, of_methods = _split(o.read_settings(settings))
+    how = AuditSettings(
+        k=k, worst=worst, tries=tries, methods=methods, method_settings=of_methods, missing=missing, resolver=resolver,
+        out=out, store=store, keep_queries=keep_queries,
+    )  # fmt: skip
+    with quiet_programs(), Waiting("searching") as progress:
+        report = audit(
+            engine, queries, engine_settings=own, groups=Groups.resolve(groups, lexicon), measures=measures, docs=docs,
+            qrels=qrels, baseline=baseline, fail_if=fail_if or (), settings=how, progress=progress,
+        )  # fmt: skip
+    note(report.notes)
+    if as_json:
+        say_json(report.to_dict(keep_queries))
+    else:
+        _print_report(report, keep_queries)
+        if out is not None:
+            say(f"in {out / 'report.html'}")
+    for failure in report.failures:
+        say(f"askew: failed: {failure}", err=True)
+    if report.failures:
+        raise typer.Exit(1)
+
+
+def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Settings of the engine, and those of a method or filter, whose names have a dot: ``reduce.shortest``."""
+    own, others = dict[str, Any](), dict[str, dict[str, Any]]()
+    for name, value in given.items():
+        owner, dot, inner = name.rpartition(".")
+        if dot:
+            others.setdefault(owner, {})[inner] = value
+        else:
+            own[name] = value
+    return own, others
+
+
+def _print_report(report: AuditReport, keep_queries: bool) -> None:
+    title = f"{report.engine}: {report.queries:,} queries, {report.k:,} results each"
+    means = [report.mean(one.text) for one in report.asked]
+    columns = [
+        ("mean", [number(one.mean) for one in means]),
+        ("95% interval", [interval(one.low, one.high, ".3f") for one in means]),
+        ("n queries", [f"{one.n:,}" for one in means]),
+    ]
+    print_tables(title, "measure", [one.text for one in report.asked], columns)
+    say_wrapped(report.reading)
+    _print_parts(report)
+    _print_worst(report, keep_queries)
+    _print_reformulations(report, keep_queries)
+    say("what to do next")
+    for sentence in report.next_steps:
+        say_wrapped(f"- {sentence}")
+
+
+def _print_parts(report: AuditReport) -> None:
+    from askew.publish.page.counted import part_name
+
+    for found in report.parts:
+        rows = found.parts
+        say("")
+        columns = [
+            ("share", [f"{one.share:.0%}" for one in rows]),
+            ("95% interval", [f"[{one.low:.0%}, {one.high:.0%}]" for one in rows]),
+            ("net", [f"{one.net:+.4f}" for one in rows]),
+        ]
+        title = f"parts of {found.measure} (estimates, {found.mentions:,} mentions)"
+        print_tables(title, "part", [f"{one.kind}: {part_name(one.name)}" for one in rows], columns)
+
+
+def _print_worst(report: AuditReport, keep_queries: bool) -> None:
+    shown = report.worst[:_MOST_SHOWN]
+    if not shown:
+        return
+    suggested = {one.query_id for one in report.reformulations.suggested}
+    columns = [
+        (report.lean.text, [number(one.lean) for one in shown]),
+        *((f"words:\n{group}", [f"{one.mentions.get(group, 0):,}" for one in shown]) for group in report.lean.groups),
+        ("reformulation\nsuggested", ["yes" if one.query_id in suggested else "-" for one in shown]),
+    ]
+    labels = [one.text if keep_queries else one.query_id for one in shown]
+    print_tables(f"worst queries ({len(shown)} of {len(report.worst)})", "query", labels, columns)
+
+
+def _print_reformulations(report: AuditReport, keep_queries: bool) -> None:
+    shown = report.reformulations.suggested[:_MOST_SHOWN]
+    if not shown:
+        return
+    columns = [
+        ("method", [one.method for one in shown]),
+        ("P(same)", [f"{one.same:.0%}" for one in shown]),
+        ("lean", [f"{number(one.lean[0], 3)} to {number(one.lean[1], 3)}" for one in shown]),
+        ("results\nkept", [f"{one.kept:.0%}" for one in shown]),
+        ("outcome", [one.outcome or "-" for one in shown]),
+    ]
+    labels = [one.text if keep_queries else one.query_id for one in shown]
+    title = f"suggested reformulations ({len(shown)} of {len(report.reformulations.suggested)})"
+    print_tables(title, "reformulation" if keep_queries else "of query", labels, columns)

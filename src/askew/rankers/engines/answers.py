@@ -1,0 +1,226 @@
+"""Answers of engines on disk: one SQLite file, so that a run that was stopped sends no query twice.
+
+Queries are private. An answer is stored under a keyed hash of the engine, its settings, k and the query, never under
+the query itself; its value has ids and scores, and the texts of documents are kept once each. Without encryption the
+key of the hash is in the file: whoever has the file can read the documents, and can test whether a guessed query is in
+it. With encryption (AES-256-GCM) both keys come from the user's secret by scrypt, and the file tells neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import threading
+import weakref
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askew.core.errors import ConfigError, MissingExtra, StoreError
+from askew.rankers.engines.client import Found
+from askew.rankers.engines.secret import SecretSource
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+_FORMAT = b"1"
+_NONCE = 12
+_LEAST_SECRET = 16
+# So many keys are looked up in one statement; SQLite allows 999 in old versions.
+_AT_ONCE = 500
+_CHECKED = b"askew answers"
+
+
+class AnswerFile:
+    """The answers in one file. Several threads and processes may use it."""
+
+    def __init__(self, path: Path, secret: SecretSource | None = None) -> None:
+        self.path = path
+        self._secret = secret or SecretSource("cache_key")
+        self._lock = threading.RLock()
+        self._state: tuple[sqlite3.Connection, bytes, AESGCM | None] | None = None
+        self._written: set[bytes] = set()
+
+    def key(self, facts: Mapping[str, Any], query: str) -> bytes:
+        """What an answer is stored under."""
+        text = json.dumps([facts, query], sort_keys=True).encode()
+        return hashlib.blake2b(text, key=self._opened[1], digest_size=32).digest()
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, list[Found]]:
+        """The answers that are there. One that is damaged, or lacks a text, counts as absent."""
+        answers = self._rows("answers", keys)
+        wanted = {bytes.fromhex(ref) for rows in answers.values() for _, _, ref in rows if ref is not None}
+        texts: dict[str | None, str | None] = {key.hex(): text for key, text in self._rows("texts", wanted).items()}
+        texts[None] = None
+        return {
+            key: [Found(doc, score, texts[ref]) for doc, score, ref in rows]
+            for key, rows in answers.items()
+            if all(ref in texts for _, _, ref in rows)
+        }
+
+    def write(self, answers: Mapping[bytes, Sequence[Found]]) -> None:
+        """Keep answers; they are there when this returns. A text that is in many answers is kept once."""
+        every = {one.text for answer in answers.values() for one in answer if one.text is not None}
+        texts = {text: self._text_key(text) for text in every}
+        new = {text: key for text, key in texts.items() if key not in self._written}
+        rows = {
+            key: [(one.doc_id, one.score, None if one.text is None else texts[one.text].hex()) for one in answer]
+            for key, answer in answers.items()
+        }
+        with self._used() as file, file:
+            for table, values in (("texts", {key: text for text, key in new.items()}), ("answers", rows)):
+                packed = [(key, self._pack(key, value)) for key, value in values.items()]
+                file.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", packed)
+        self._written.update(new.values())
+
+    def _text_key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=self._opened[1], digest_size=16).digest()
+
+    def _rows(self, table: str, keys: Collection[bytes]) -> dict[bytes, Any]:
+        """The values of a table under keys; what is damaged is left out."""
+        found, wanted = {}, list(keys)
+        with self._used() as file:
+            for start in range(0, len(wanted), _AT_ONCE):
+                part = wanted[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(part))
+                for key, value in file.execute(f"SELECT key, value FROM {table} WHERE key IN ({marks})", part):
+                    with contextlib.suppress(ValueError, TypeError, zlib.error):
+                        found[key] = self._unpack(key, value)
+        return found
+
+    def __len__(self) -> int:
+        with self._used() as file:
+            return int(file.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            if self._state is not None:
+                self._state[0].close()
+                self._state = None
+
+    def _pack(self, key: bytes, value: Any) -> bytes:
+        packed = zlib.compress(json.dumps(value, separators=(",", ":")).encode())
+        cipher = self._opened[2]
+        if cipher is None:
+            return packed
+        nonce = secrets.token_bytes(_NONCE)
+        # The key is authenticated with the value: an answer that was moved to another query is refused.
+        return nonce + bytes(cipher.encrypt(nonce, packed, key))
+
+    def _unpack(self, key: bytes, value: bytes) -> Any:
+        cipher = self._opened[2]
+        return json.loads(zlib.decompress(value if cipher is None else _decrypted(cipher, value, key)))
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            file = self._opened[0]
+            try:
+                yield file
+            except sqlite3.Error as error:
+                raise self._unusable(error) from None
+
+    @property
+    def _opened(self) -> tuple[sqlite3.Connection, bytes, AESGCM | None]:
+        """The file, the key of the hash, and what encrypts values where there is a secret; opened once."""
+        with self._lock:
+            if self._state is None:
+                self._state = self._open()
+                weakref.finalize(self, self._state[0].close)
+            return self._state
+
+    def _open(self) -> tuple[sqlite3.Connection, bytes, AESGCM | None]:
+        if not self.path.parent.is_dir():
+            raise ConfigError(f"cache= {self.path}: the folder {self.path.parent} does not exist; create it first")
+        try:
+            # Only its owner may read it; SQLite gives its other files the same mode.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            file = sqlite3.connect(self.path, timeout=60.0, check_same_thread=False)
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(error) from None
+        try:
+            return file, *self._keys(self._facts(file), file)
+        except sqlite3.Error as error:
+            file.close()
+            raise self._unusable(error) from None
+        except BaseException:
+            file.close()
+            raise
+
+    def _facts(self, file: sqlite3.Connection) -> dict[str, bytes]:
+        """What the file says of itself; a new one is set up."""
+        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables - {"about", "answers", "texts"}:
+            raise StoreError(f"cache= {self.path}: this is not a file of answers; name another file")
+        file.execute("PRAGMA journal_mode=WAL")
+        file.execute("PRAGMA synchronous=NORMAL")
+        with file:
+            _create(file, encrypted=bool(self._secret))
+        return dict(file.execute("SELECT name, value FROM about"))
+
+    def _keys(self, facts: Mapping[str, bytes], file: sqlite3.Connection) -> tuple[bytes, AESGCM | None]:
+        if facts.get("format") != _FORMAT:
+            raise StoreError(f"cache= {self.path}: it has another format than this askew reads; name another file")
+        if (facts["encrypted"] == b"1") != bool(self._secret):
+            state, advice = (
+                ("not encrypted", "name another file, or leave out cache_key_env= and cache_key_file=")
+                if self._secret
+                else ("encrypted", "give cache_key_env= or cache_key_file=")
+            )
+            raise ConfigError(f"cache= {self.path}: it is {state}; {advice}")
+        if not self._secret:
+            return facts["salt"], None
+        lookup, cipher = _derived(self._secret, facts["salt"])
+        if "check" not in facts:
+            with file:
+                file.execute("INSERT OR IGNORE INTO about VALUES ('check', ?)", (_check_value(lookup),))
+        elif not secrets.compare_digest(facts["check"], _check_value(lookup)):
+            raise ConfigError(f"cache= {self.path}: it was encrypted with another secret; give that one, or delete it")
+        return lookup, cipher
+
+    def _unusable(self, error: Exception) -> StoreError:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        return StoreError(f"cache= {self.path}: it cannot be used ({why}); delete it, or name another file")
+
+
+def _create(file: sqlite3.Connection, encrypted: bool) -> None:
+    """The tables of a new file; of one that exists nothing is changed."""
+    # Another process may create them at the same moment: the first to write the salt decides it.
+    file.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
+    for table in ("answers", "texts"):
+        file.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+    facts = {"format": _FORMAT, "encrypted": b"1" if encrypted else b"0", "salt": secrets.token_bytes(32)}
+    if not file.execute("SELECT count(*) FROM about").fetchone()[0]:
+        file.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(facts.items()))
+
+
+def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:
+    """The key of the hash and what encrypts, both from the user's secret."""
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError:
+        raise MissingExtra("an encrypted cache", "encryption") from None
+    secret = source.read()
+    if len(secret) < _LEAST_SECRET:
+        raise ConfigError(f"the secret of the cache should have {_LEAST_SECRET} characters or more, found fewer")
+    made = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1, dklen=64)
+    return made[:32], AESGCM(made[32:])
+
+
+def _decrypted(cipher: AESGCM, value: bytes, key: bytes) -> bytes:
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        return bytes(cipher.decrypt(value[:_NONCE], value[_NONCE:], key))
+    except InvalidTag:
+        raise ValueError("changed") from None
+
+
+def _check_value(lookup: bytes) -> bytes:
+    return hashlib.blake2b(_CHECKED, key=lookup, digest_size=16).digest()

@@ -1,0 +1,145 @@
+"""Any JSON search interface over HTTP, by a template of the request and paths into the reply."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from askew.core.address import is_secret_name
+from askew.core.errors import ConfigError, UnknownName
+from askew.core.shipped import DATA
+from askew.plugins.limits import Count, Positive
+from askew.rankers.engines.client import Answer, EngineError
+from askew.rankers.engines.plugin import EnginePlugin
+from askew.rankers.engines.secret import Authentication, SecretSource
+from askew.rankers.engines.shape import HitPaths, QueryText, fill_params, fill_url, fill_value, has_place, read_body
+from askew.rankers.engines.wire import Wire, checked_url, status_error
+
+_FOLDER = DATA / "engines"
+_PATHS = ("hits_at", "id_at", "score_at", "text_at", "error_at")
+
+
+class HttpEngine:
+    """Any search engine with a JSON interface over HTTP; templates for Solr, Vespa, Groonga and Anserini.
+
+    ``url`` has places for ``{query}`` and ``{k}``, or ``params`` and ``body`` do: a body makes the request a POST.
+    ``hits_at`` is the path to the list of hits, as in response.docs; ``id_at``, ``score_at`` and ``text_at`` are paths
+    in a hit; where there is something at ``error_at``, the reply is an error. ``template`` is solr, vespa, groonga,
+    anserini or a TOML file with these settings; what is given besides replaces what is in it. Characters in ``escape``
+    get a backslash before them, and ``join`` stands between the words of a query. A secret is in the environment
+    variable ``auth_env`` or the file ``auth_file`` and is sent as ``auth_scheme`` says: bearer, basic, apikey or
+    header:NAME; ``headers_env`` names headers and the environment variables that hold their values.
+    """
+
+    how_asked = frozenset({"auth_env", "auth_file", "auth_scheme", "headers_env", "timeout_s", "max_bytes"})
+
+    def __init__(
+        self, url: str, template: str | None = None, params: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | str | None = None, hits_at: str | None = None, id_at: str | None = None,
+        score_at: str | None = None, text_at: str | None = None, error_at: str | None = None,
+        escape: str | None = None, join: str | None = None, headers: Mapping[str, str] | None = None,
+        headers_env: Mapping[str, str] | None = None, auth_env: str | None = None, auth_file: str | None = None,
+        auth_scheme: str = "bearer", timeout_s: Positive = 30.0, max_bytes: Count = 50_000_000,
+    ) -> None:  # fmt: skip
+        own = {
+            "hits_at": hits_at, "id_at": id_at, "score_at": score_at, "text_at": text_at, "error_at": error_at,
+            "escape": escape, "join": join, "body": read_body(body),
+        }  # fmt: skip
+        form = read_template(template) | {name: value for name, value in own.items() if value is not None}
+        self._params = {**form.get("params", {}), **(params or {})}
+        self._body, self._headers = read_body(form.get("body")), dict(headers or {})
+        address = url.rstrip("/") + form["path"] if "path" in form else url
+        self._refuse(address)
+        parts = checked_url(address.replace("{query}", "q").replace("{k}", "1"))
+        self._wire = Wire(f"{parts.scheme}://{parts.netloc}", timeout_s, max_bytes)
+        self._target = address[len(self._wire.origin) :] or "/"
+        self._text = QueryText(form.get("escape", ""), form.get("join"))
+        self._paths = HitPaths(
+            form["hits_at"], form["id_at"], form.get("score_at"), form.get("text_at"), form.get("error_at"),
+            bool(form.get("hits_optional", False)),
+        )  # fmt: skip
+        self._auth = Authentication(SecretSource("auth", auth_env, auth_file), auth_scheme, dict(headers_env or {}))
+        self.id = f"http-{(template and Path(template).stem) or 'json'}-{parts.netloc}"
+
+    def settings(self) -> Mapping[str, Any]:
+        """The request and the paths."""
+        return {
+            "url": self._wire.origin + self._target, "params": self._params, "body": self._body,
+            "headers": self._headers, "escape": self._text.escape, "join": self._text.join,
+            "paths": [self._paths.hits, self._paths.doc_id, self._paths.score, self._paths.text, self._paths.error],
+        }  # fmt: skip
+
+    def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
+        """The hits of each query, one request after the other."""
+        return [self._find(query, k) for query in queries]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def _find(self, query: str, k: int) -> Answer:
+        text = self._text.of(query)
+        target, more = fill_url(self._target, text, k), fill_params(self._params, text, k)
+        target += f"{'&' if '?' in target else '?'}{more}" if more else ""
+        headers = {"Accept": "application/json", **self._headers, **self._auth.headers()}
+        body = None
+        if self._body is not None:
+            headers["Content-Type"] = "application/json"
+            body = json.dumps(fill_value(self._body, text, k)).encode()
+        reply = self._wire.send("GET" if body is None else "POST", target, headers, body)
+        if reply.status != 200:
+            error = status_error(self._wire.origin, reply, bool(self._auth))
+            if reply.is_of_the_query:
+                return error
+            raise error
+        try:
+            read = json.loads(reply.body)
+        except (ValueError, RecursionError):
+            raise EngineError(f"{self._wire.origin}: the reply is not JSON; check url=") from None
+        return self._paths.read(read, self._wire.origin)[:k]
+
+    def _refuse(self, address: str) -> None:
+        """A request without a place for the query, or with a secret in it."""
+        places = [address, self._params, self._body]
+        if not has_place(places):
+            raise ConfigError("http: there is no place for the query; put {query} into url=, params= or body=")
+        in_url = [one.partition("=")[0] for one in address.partition("?")[2].split("&")]
+        for name in (*in_url, *self._params, *self._headers):
+            if is_secret_name(name.removeprefix("X-").removeprefix("x-")) or name.lower() in ("cookie", "x-auth"):
+                raise ConfigError(
+                    f"http: {name!r} looks like a secret, which settings must not hold; give auth_env= or auth_file= "
+                    "with auth_scheme=, or headers_env="
+                )
+
+    def __repr__(self) -> str:
+        return f"HttpEngine({self.id!r})"
+
+
+def templates() -> list[str]:
+    """The names of the templates that come with askew."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def read_template(name: str | None) -> dict[str, Any]:
+    """The settings of a template by name or file; those of plain JSON without one."""
+    if name is None:
+        return {"hits_at": "hits", "id_at": "id", "score_at": "score", "text_at": "text"}
+    path = _FOLDER / f"{name}.toml" if name in templates() else Path(name).expanduser()
+    if path.suffix != ".toml":
+        raise UnknownName("template", name, templates())
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"template= {path}: cannot be read ({why})") from None
+    known = (*_PATHS, "path", "params", "body", "escape", "join", "hits_optional")
+    for key in found:
+        if key not in known:
+            raise UnknownName("setting", key, known, f"template= {path}")
+    return {"hits_at": "hits", "id_at": "id"} | found
+
+
+http = EnginePlugin(HttpEngine)

@@ -1,0 +1,140 @@
+"""How a query becomes a JSON request, and where its hits are in the reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from askew.core.errors import ConfigError
+from askew.rankers.engines.client import EngineError, Found
+
+# Words that query languages read as operators; a backslash before one makes it a word again.
+_OPERATORS = ("AND", "OR", "NOT")
+
+
+class _Missing:
+    """What a path leads to where there is nothing."""
+
+
+MISSING = _Missing()
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """The text of a query as an engine is given it: some characters escaped, words joined."""
+
+    escape: str = ""
+    join: str | None = None
+
+    def of(self, query: str) -> str:
+        """The query, with a backslash before what the engine would read as an operator."""
+        if not self.escape and self.join is None:
+            return query
+        words = query.split() if self.join is not None else query.split(" ")
+        return (self.join or " ").join(self._word(word) for word in words)
+
+    def _word(self, word: str) -> str:
+        if "\\" in self.escape and word in _OPERATORS:
+            return f"\\{word}"
+        return "".join(f"\\{char}" if char in self.escape else char for char in word)
+
+
+def fill_url(template: str, query: str, k: int) -> str:
+    """A URL template with the query and k, URL-encoded."""
+    return template.replace("{k}", str(k)).replace("{query}", quote(query, safe="", errors="replace"))
+
+
+def fill_params(params: Mapping[str, Any], query: str, k: int) -> str:
+    """Parameters of a URL, encoded."""
+    filled = ((name, fill_value(value, query, k)) for name, value in params.items())
+    return "&".join(f"{quote_plus(name)}={quote_plus(str(value), errors='replace')}" for name, value in filled)
+
+
+def fill_value(value: Any, query: str, k: int) -> Any:
+    """JSON with the query and k in the places of ``{query}`` and ``{k}``: as values, never as JSON text."""
+    if isinstance(value, Mapping):
+        return {name: fill_value(inner, query, k) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [fill_value(inner, query, k) for inner in value]
+    if not isinstance(value, str):
+        return value
+    # The query last: one that says {k} stays as it is.
+    return k if value == "{k}" else value.replace("{k}", str(k)).replace("{query}", query)
+
+
+def has_place(value: Any, mark: str = "{query}") -> bool:
+    """Whether there is a place for the query."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return any(has_place(inner, mark) for inner in value)
+    return isinstance(value, str) and mark in value
+
+
+def read_body(given: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
+    """The body of a request: a table, or JSON text of one."""
+    if given is None or isinstance(given, Mapping):
+        return None if given is None else dict(given)
+    try:
+        body = json.loads(given)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ConfigError(
+            'body= should be a JSON object such as {"text": "{query}", "size": "{k}"}, found another text'
+        )
+    return body
+
+
+def follow(value: Any, path: str) -> Any:
+    """What a dotted path leads to: names of objects and numbers of lists. MISSING where there is nothing."""
+    for step in path.split(".") if path else ():
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return MISSING
+    return value
+
+
+@dataclass(frozen=True)
+class HitPaths:
+    """Where hits are in a reply, and where id, score and text are in a hit. ``text`` may name several, with commas."""
+
+    hits: str
+    doc_id: str
+    score: str | None = None
+    text: str | None = None
+    error: str | None = None
+    hits_optional: bool = False
+
+    def read(self, reply: Any, where: str) -> list[Found]:
+        """The hits of a reply."""
+        if self.error and (said := follow(reply, self.error)) is not MISSING and said:
+            raise EngineError(f"{where}: the engine reports an error or a part of the results", transient=True)
+        hits = follow(reply, self.hits)
+        if hits is MISSING and self.hits_optional:
+            return []
+        if not isinstance(hits, list):
+            raise EngineError(f"{where}: the reply has no list of hits at {self.hits!r}; set hits_at=")
+        return [self._found(hit, where) for hit in hits]
+
+    def _found(self, hit: Any, where: str) -> Found:
+        found = follow(hit, self.doc_id)
+        if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+            raise EngineError(f"{where}: a hit has no document id at {self.doc_id!r}; set id_at=")
+        score = follow(hit, self.score) if self.score else None
+        number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+        return Found(str(found), number, joined_text(self.text, lambda at: follow(hit, at)))
+
+
+def joined_text(paths: str | None, at: Callable[[str], Any]) -> str | None:
+    """The texts at paths with commas between them, one after the other; None where there is none."""
+    parts = [at(path.strip()) for path in (paths or "").split(",") if path.strip()]
+    texts = [" ".join(map(str, part)) if isinstance(part, list) else part for part in parts]
+    said = [text for text in texts if isinstance(text, str)]
+    return " ".join(said) if said else None

@@ -1,0 +1,202 @@
+"""HTTP from the standard library: connections that stay open, certificates checked, sizes and times bounded.
+
+No library of the standard logs requests, and a query never leaves for another host: redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import ssl
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from askew.core.errors import ConfigError
+from askew.plugins.pace import retry_after
+from askew.rankers.engines.client import EngineError
+
+_TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
+# What a server says of one query and not of all of them.
+_OF_THE_QUERY = {400, 413, 414, 422}
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_of_the_query(self) -> bool:
+        """Whether the server refused this query, and perhaps no other."""
+        return self.status in _OF_THE_QUERY
+
+
+class Wire:
+    """Connections to one host: as many as are in use at once, kept open for the next requests."""
+
+    def __init__(self, url: str, timeout_s: float = 30.0, most_bytes: int = 50_000_000) -> None:
+        parts = checked_url(url)
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname or "", parts.port
+        self._timeout, self._most = timeout_s, most_bytes
+        self._idle: deque[http.client.HTTPConnection] = deque()
+        weakref.finalize(self, _close_all, self._idle)
+
+    def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
+        """The reply to one request; ``target`` is what follows the host."""
+        try:
+            if (kept := self._kept()) is not None:
+                # A server may close a connection that was idle; only a new one says that something is wrong.
+                with contextlib.suppress(http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                    return self._once(kept, method, target, headers, body)
+            return self._once(self._connected(), method, target, headers, body)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._lost(error) from None
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        _close_all(self._idle)
+
+    def _kept(self) -> http.client.HTTPConnection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _once(
+        self, connection: http.client.HTTPConnection, method: str, target: str, headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> Reply:  # fmt: skip
+        deadline = time.monotonic() + self._timeout
+        proxy = None if self._secure else self._proxy()
+        if proxy is not None:
+            target, headers = self.origin + target, {**_proxy_header(proxy), **headers}
+        try:
+            connection.request(method, target, body, {"Accept-Encoding": "identity", **headers})
+            response = connection.getresponse()
+            read = self._read(response, deadline)
+        except BaseException:
+            # What is left of a reply must not be read as the next one.
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, read)
+
+    def _read(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise EngineError(f"{self.origin}: the reply is compressed, which was not asked for")
+        body = bytearray()
+        while block := response.read1(_BLOCK):
+            body += block
+            if len(body) > self._most:
+                raise EngineError(f"{self.origin}: the reply has more than {self._most:,} bytes; raise max_bytes=")
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        if response.length:
+            # Reading block by block, nobody else notices that the end is missing.
+            raise http.client.IncompleteRead(b"", response.length)
+        response.close()
+        return bytes(body)
+
+    def _proxy(self) -> str | None:
+        """The proxy that the environment names for this host."""
+        return None if proxy_bypass(self._host) else getproxies().get("https" if self._secure else "http")
+
+    def _connected(self) -> http.client.HTTPConnection:
+        host, port, proxy = self._host, self._port, self._proxy()
+        if proxy is not None:
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            host, port = parts.hostname or "", parts.port or 80
+        if not self._secure:
+            return http.client.HTTPConnection(host, port, timeout=self._timeout)
+        made = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=trusted())
+        if proxy is not None:
+            made.set_tunnel(self._host, self._port, _proxy_header(proxy))
+        return made
+
+    def _lost(self, error: Exception) -> Exception:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return ConfigError(
+                f"{self.origin}: its certificate is not trusted ({error.verify_message}); name your own authority in "
+                "the environment variable SSL_CERT_FILE"
+            )
+        if isinstance(error, TimeoutError):
+            return EngineError(f"{self.origin}: no reply within {self._timeout:g} seconds (timeout_s=)", transient=True)
+        if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
+            return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
+        why = getattr(error, "strerror", None) or type(error).__name__
+        return EngineError(f"{self.origin}: no connection ({why}); check that the engine runs", transient=True)
+
+
+def is_transient(status: int) -> bool:
+    """Whether trying again may help."""
+    return status in _TRANSIENT
+
+
+def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
+    """What a status other than success means. What the server says with it is not shown: it may quote the query."""
+    status = reply.status
+    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "unknown"
+    said = f"{origin}: HTTP status {status} ({phrase})"
+    if is_transient(status):
+        return EngineError(said, transient=True, retry_after=retry_after(reply.headers.get("retry-after")))
+    if 300 <= status < 400:
+        to = urlsplit(reply.headers.get("location", ""))
+        where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path of this host"
+        return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
+    hint = {
+        401: "its secret is wrong" if has_secret else "it needs a secret: give auth_env= or auth_file=",
+        403: "this secret may not search there" if has_secret else "it needs a secret: give auth_env= or auth_file=",
+        404: "there is nothing at this path; check url= and the name of the index",
+    }.get(
+        status,
+        "it refused the query; if it refuses all, check the settings"
+        if reply.is_of_the_query
+        else "it refused the request",
+    )
+    return EngineError(f"{said}: {hint}")
+
+
+def checked_url(url: str) -> SplitResult:
+    """The parts of an address of http or https without user information."""
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_sound = False
+    if not is_sound or not url.isprintable() or " " in url:
+        raise ConfigError("url= should be an address such as http://localhost:9200 (http or https), found another text")
+    if "@" in parts.netloc or parts.fragment:
+        raise ConfigError("url= should have no user name, password or #fragment; a secret belongs in auth_env=")
+    return parts
+
+
+def _close_all(connections: deque[http.client.HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _proxy_header(proxy: str) -> dict[str, str]:
+    user = urlsplit(proxy if "://" in proxy else f"http://{proxy}").netloc.rpartition("@")[0]
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(unquote(user).encode()).decode()}"} if user else {}
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates to trust: those of the system, or of SSL_CERT_FILE. Read once, as it takes a while."""
+    return ssl.create_default_context()

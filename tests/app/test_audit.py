@@ -1,0 +1,291 @@
+"""askew.audit from Python: functions, retrievers, rankers; groups; judgements; what is shown and what is written."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import askew
+from askew.app.audit.measures import NEITHER
+from askew.core.errors import ConfigError, DataError, StageError
+from askew.testing.search_server import ToyEngine
+
+DOCS = {
+    "d1": "what a nurse does : he helps him , his patients and the man",
+    "d2": "a nurse works in a ward",
+    "d3": "the nurse said she would do it",
+    "d4": "a lawyer and his client , he is a man",
+    "d5": "lawyer : he and his brother",
+    "d6": "the old engineer and the elderly pensioner do engineering",
+    "d7": "a young engineer , a teenager and a child",
+    "d8": "engineer <b>he</b> & his father",
+}
+QUERIES = {"q1": "what does a nurse do", "q2": "lawyer", "q3": "engineer", "q4": "zebra"}
+QRELS = {"q1": {"d1": 1, "d3": 1}, "q2": {"d5": 1}}
+TOY = ToyEngine(DOCS)
+
+
+@dataclass
+class Document:
+    """As langchain_core.documents.Document."""
+
+    page_content: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    id: str | None = None
+
+
+class LangChainRetriever:
+    """As langchain_core.retrievers.BaseRetriever."""
+
+    def invoke(self, query, config=None, **kwargs):
+        return [Document(text, {"source": doc}, doc) for doc, _, text in TOY.search(query, 4)]
+
+
+@dataclass
+class Node:
+    """As llama_index.core.schema.TextNode."""
+
+    node_id: str
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def get_content(self):
+        return self.text
+
+
+@dataclass
+class NodeWithScore:
+    """As llama_index.core.schema.NodeWithScore."""
+
+    node: Node
+    score: float | None = None
+
+
+class LlamaIndexRetriever:
+    """As llama_index.core.retrievers.BaseRetriever."""
+
+    def retrieve(self, query):
+        return [NodeWithScore(Node(doc, text), score) for doc, score, text in TOY.search(query, 4)]
+
+
+def light(**more):
+    """Settings that load no model."""
+    return askew.AuditSettings(methods=("reduce",), method_settings={"equivalence": {"model": "light"}}, **more)
+
+
+def ranked(text):
+    """What the engine finds, in its own order: it gives equal scores to several."""
+    return {doc: -rank for rank, (doc, _, _) in enumerate(TOY.search(text, 10))}
+
+
+def audited(engine=TOY.search, queries=QUERIES, *, settings=None, **options):
+    return askew.audit(engine, queries, settings=settings or light(), **options)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return audited(qrels=QRELS)
+
+
+def test_an_audit_measures_what_askew_measure_measures(report):
+    run = {query: found for query, text in QUERIES.items() if (found := ranked(text))}
+    for text in ("ARaB(tf)@10", "NFaiRR@10", "LexiconShare@10"):
+        assert report[text] == askew.measure(run, DOCS, text)[text]
+    assert report["nDCG@10"].n == 2
+
+
+def test_a_query_that_finds_nothing_is_counted(report):
+    assert (report.queries, report.unanswered) == (4, 1)
+    assert "1 of 4 queries find nothing" in report.next_steps[0]
+
+
+@pytest.mark.parametrize("retriever", [LangChainRetriever(), LlamaIndexRetriever()], ids=lambda one: type(one).__name__)
+def test_a_retriever_object_can_be_audited(retriever):
+    found = audited(retriever)
+    assert found.engine.endswith(type(retriever).__name__)
+    assert found["ARaB(tf)@10"] == audited(lambda query, k: TOY.search(query, 4))["ARaB(tf)@10"]
+
+
+def test_a_ranker_with_an_index_needs_the_documents(tmp_path):
+    ranker = askew.Ranker("bm25").index(DOCS, tmp_path / "index")
+    with pytest.raises(DataError, match=r"have no text, the first is '.*'; give docs="):
+        audited(ranker)
+    assert audited(ranker, docs=DOCS)["ARaB(tf)@10"].n == 3
+
+
+def test_the_texts_of_the_engine_count_and_docs_fill_the_gaps():
+    found = audited(lambda query, k: [(d, s, None if d == "d1" else t) for d, s, t in TOY.search(query, k)], docs=DOCS)
+    assert found["ARaB(tf)@10"] == audited()["ARaB(tf)@10"]
+
+
+def test_results_without_texts_may_count_as_naming_no_group():
+    find = lambda query, k: [(d, s, None if d == "d1" else t) for d, s, t in TOY.search(query, k)]  # noqa: E731
+    with pytest.raises(DataError, match="1 of 8 documents that it found have no text"):
+        audited(find)
+    assert audited(find, settings=light(missing="zero")).measured.of_query("ARaB(tf)@10")["q1"] < 0.5
+
+
+def test_the_worst_queries_come_first_with_their_counted_words_marked(report):
+    leans = [abs(one.lean) for one in report.worst]
+    assert leans == sorted(leans, reverse=True)
+    lawyer = next(one for one in report.worst if one.text == "lawyer")
+    marked = [(text, groups) for text, groups in lawyer.results[0].pieces if groups]
+    assert {text for text, _ in marked} == {"his", "he", "man"} and {groups for _, groups in marked} == {("male",)}
+    assert lawyer.mentions == {"male": 6, "female": 0}
+
+
+def test_reformulations_are_tried_on_the_engine_and_compared_with_the_original(report):
+    tried = [one for one in report.reformulations.tried if one.query_id == "q1"]
+    assert tried and {one.method for one in tried} == {"reduce"}
+    for one in tried:
+        after = askew.measure({"q": ranked(one.text)}, DOCS, "ARaB(tf)@10")["ARaB(tf)@10"].mean
+        assert one.lean[1] == pytest.approx(after)
+        assert 0 <= one.kept <= 1 and 0 <= one.same <= 1
+        less = abs(one.lean[1]) < abs(one.lean[0])
+        assert one.lean_verdict == ("less" if less else "same" if one.lean[1] == one.lean[0] else "more")
+        assert one.outcome is not None and one.outcome.split("-")[1] == one.lean_verdict
+
+
+def test_a_query_without_judgements_has_a_verdict_on_lean_only():
+    tried = audited().reformulations.tried
+    assert tried and all(one.outcome is None and one.effectiveness == (None, None) for one in tried)
+    assert all(one.lean_verdict for one in tried)
+
+
+def test_parts_of_the_lean_add_up_to_it(report):
+    (found,) = report.parts
+    why = [one for one in found.parts if one.kind == "why"]
+    assert sum(one.net for one in why) == pytest.approx(report["ARaB(tf)@10"].mean)
+
+
+def test_other_groups_are_counted_everywhere(tmp_path):
+    found = audited(groups="age:old,young", settings=light(out=tmp_path / "a"))
+    assert found.lean.groups == ("old", "young")
+    assert all(set(one.groups) <= {"old", "young"} for one in found.asked)
+    assert {group for one in found.worst for group in one.mentions} == {"old", "young"}
+    assert all("age" in one.label for one in found.stability.alternatives)
+    assert found.verdict in ("old", "young", NEITHER)
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert ">male<" not in page and ">female<" not in page
+
+
+def test_a_measure_that_names_its_lexicon_decides_what_is_counted_everywhere():
+    found = audited(measures="ARaB(tf,lexicon=age,groups=old-young)@10")
+    assert found.lean.groups == ("old", "young")
+    assert all("age" in one.label for one in found.stability.alternatives)
+
+
+def test_more_than_two_groups_are_audited_by_measures_without_a_difference():
+    words = {"law": ["lawyer", "client"], "care": ["nurse", "ward"], "work": ["engineer"]}
+    found = audited(groups=words)
+    assert found.lean.text == "NFaiRR@10" and found.verdict is None and not found.parts
+    assert found.worst[0].mentions.keys() == set(words)
+    assert found.stability.alternatives and not found.stability.decided
+
+
+def test_a_signed_verdict_is_compared_with_other_choices(report):
+    assert report.verdict in ("male", NEITHER)
+    assert 0 <= report.stability.same <= len(report.stability.decided)
+    assert {"gender", "rekabsaz2020"} <= {one.label.split()[1] for one in report.stability.alternatives}
+
+
+def test_the_lean_that_another_order_would_have_is_measured(report):
+    assert report.reranking is not None
+    assert report.reranking.before == pytest.approx(report["ARaB(tf,sign=abs)@10"].mean)
+
+
+def test_numbers_and_tables_have_ids_and_no_query_text_unless_it_is_to_be_kept(tmp_path):
+    audited(settings=light(out=tmp_path / "a"))
+    audited(settings=light(out=tmp_path / "b", keep_queries=True))
+    kept = json.loads((tmp_path / "b" / "audit.json").read_text())
+    assert QUERIES["q1"] in {one["text"] for one in kept["worst"]}
+    files = [path for path in (tmp_path / "a").rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"report.html", "audit.json", "queries.csv", "reformulations.csv"}
+    for path in files:
+        shows = path.name == "report.html"
+        assert (QUERIES["q1"] in path.read_text()) == shows, path
+        assert ("nurse works in a ward" in path.read_text()) == shows, path
+    told = json.loads((tmp_path / "a" / "audit.json").read_text())
+    assert told["per_query"].keys() == {"q1", "q2", "q3"}
+
+
+def test_a_page_shows_texts_and_never_obeys_them(tmp_path):
+    docs = {"x": "engineer <script>he()</script> <img src=x onerror=he> he"}
+    queries = {"<i>": "engineer </h3><script>alert(1)</script>"}
+    audited(ToyEngine(docs).search, queries, settings=light(out=tmp_path / "a"))
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert "<script" not in page and "<img" not in page and "<i>" not in page
+    assert "&lt;script&gt;" in page
+    assert "http://" not in page and "https://" not in page
+
+
+def test_a_report_has_an_element_for_each_marked_word(tmp_path):
+    audited(settings=light(out=tmp_path / "a"))
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert '<mark class="g1" title="male">he</mark>' in page
+    assert '<mark class="g2" title="female">she</mark>' in page
+
+
+def test_a_function_that_fails_is_one_clear_error():
+    def broken(query, k):
+        raise ValueError(query)
+
+    with pytest.raises(StageError, match=r"the request failed with ValueError; 0 of 4 queries were answered") as error:
+        audited(broken)
+    assert "nurse" not in str(error.value)
+
+
+def test_what_cannot_work_is_refused_before_any_query_is_sent(tmp_path):
+    sent = []
+
+    def find(query, k):
+        sent.append(query)
+        return TOY.search(query, k)
+
+    for options, said in (
+        ({"fail_if": "ARaB(tf)@10 >> 1"}, "expected 'MEASURE > 0.2'"),
+        ({"fail_if": "RR@10 > 0.1"}, "not among the measures"),
+        ({"fail_if": "ARaB(tf)@10 worse"}, "give baseline="),
+        ({"measures": "nDCG@10 ARaB(tf)@10"}, "needs judgements"),
+        ({"measures": "ARaB(tf)@20"}, "more than 10 results"),
+        ({"measures": "RR@10", "qrels": QRELS}, "counts words of groups"),
+        ({"baseline": tmp_path / "none.json"}, "cannot be read"),
+        ({"settings": askew.AuditSettings(methods=("rm3",))}, "reads an index"),
+        ({"settings": light(out=__file__)}, "expected a folder"),
+        ({"engine_settings": {"k1": 1}}, "given by its name"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            audited(find, **options)
+    assert sent == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("k", 0), ("worst", -1), ("tries", -1), ("agree", 2.0)])
+def test_a_setting_out_of_range_is_refused(name, value):
+    with pytest.raises(ConfigError, match=f"{name}=: expected"):
+        askew.AuditSettings(**{name: value})
+
+
+def test_an_audit_without_reformulations_searches_the_queries_only():
+    sent = []
+
+    def find(query, k):
+        sent.append(query)
+        return TOY.search(query, k)
+
+    assert audited(find, settings=light(tries=0)).reformulations.tried == ()
+    assert sorted(sent) == sorted(QUERIES.values())
+
+
+def test_one_query_alone_has_no_interval_and_no_verdict(tmp_path):
+    found = audited(queries=["lawyer"], settings=light(out=tmp_path / "a"))
+    assert found.verdict is None and found["ARaB(tf)@10"].low is None
+    assert "1 queries are few" in found.next_steps[-1]
+    assert "There is no verdict on the sign" in (tmp_path / "a" / "report.html").read_text()
+
+
+def test_a_report_is_a_table_in_python(report):
+    assert repr(report).splitlines()[0].split() == ["measure", "mean", "[95%]", "better", "n"]
+    assert "<table>" in report._repr_html_()
+    assert report.to_polars()["measure"].to_list()[0] == "nDCG@10"
+    assert report.per_query().height == 3

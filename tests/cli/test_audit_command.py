@@ -1,0 +1,243 @@
+"""askew audit: a live engine over HTTP, stopped and gone on with, a gate, and what must not come out."""
+
+import json
+import logging
+import shutil
+
+import pytest
+
+from askew.testing.search_server import SearchServer, ServerFault
+
+DOCS = {
+    "d1": "what a nurse does : he helps him , his patients and the man",
+    "d2": "a nurse works in a ward of marple",
+    "d3": "the nurse said she would do it",
+    "d4": "a lawyer and his client , he is a man",
+    "d5": "lawyer : he and his brother",
+}
+QUERIES = {"q1": "what does a nurse do", "q2": "what does a lawyer do", "q3": "ward of marple"}
+LIGHT = ("--method", "reduce", "--set", "equivalence.model=light")
+TOKEN = "tok-3141592653589793"
+
+
+@pytest.fixture
+def server(files, monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    files.text("queries.tsv", "".join(f"{query}\t{text}\n" for query, text in QUERIES.items()))
+    with SearchServer(DOCS) as server:
+        yield server
+
+
+def command(server, *more, out="audit"):
+    files = ("--queries", "queries.tsv", *(() if out is None else ("--out", out)))
+    return ["audit", f"{server.url}/search?q={{query}}&size={{k}}", *files, *LIGHT, *more]
+
+
+class DownAfter:
+    """Answers so many requests, then closes every connection without a word."""
+
+    def __init__(self, answers):
+        self.left = answers
+
+    def popleft(self):
+        self.left -= 1
+        return None if self.left >= 0 else ServerFault(closes=True)
+
+    def __bool__(self):
+        return True
+
+
+QUICK = ("--set=concurrency=1", "--set=attempts=2", "--set=backoff_s=0.0")
+
+
+def test_an_audit_is_a_summary_of_80_columns_and_a_page(askew, server, tmp_path):
+    done = askew(command(server))
+    assert "what to do next" in done.table
+    assert "in audit/report.html" in done.out
+    assert {path.name for path in (tmp_path / "audit").iterdir()} == {
+        "report.html", "audit.json", "report.sha256", "tables",
+    }  # fmt: skip
+    assert not list(tmp_path.glob("*.answers*"))
+
+
+def test_an_audit_goes_on_where_the_engine_stopped(askew, server, tmp_path):
+    server.failures = DownAfter(2)
+    stopped = askew(command(server, *QUICK))
+    stopped.refused(6, "2 of 3 queries were answered", "audit.answers: run again to go on", "no connection")
+    assert not (tmp_path / "audit").exists()
+    server.failures = []
+    done = askew(command(server, *QUICK))
+    assert done.code == 0
+    assert "of an audit that was stopped, are used" in done.err
+    assert len(server.queries) == len(set(server.queries)) and set(server.queries) > set(QUERIES.values())
+    assert not list(tmp_path.glob("*.answers*"))
+
+
+def test_an_audit_goes_on_where_the_engine_stopped_among_reformulations(askew, server):
+    server.failures = DownAfter(4)
+    askew(command(server, *QUICK)).refused(6, "searching reformulations", "were answered")
+    server.failures = []
+    assert askew(command(server, *QUICK)).code == 0
+    assert len(server.queries) == len(set(server.queries))
+
+
+def test_without_a_folder_for_the_report_answers_are_kept_in_the_store(askew, server, tmp_path):
+    server.failures = DownAfter(2)
+    askew(command(server, *QUICK, out=None)).refused(6, ".askew/audit-", "run again to go on")
+    server.failures = []
+    assert askew(command(server, *QUICK, out=None)).code == 0
+    assert len(server.queries) == len(set(server.queries))
+    assert not list((tmp_path / ".askew").iterdir())
+
+
+def test_a_complete_audit_asks_the_engine_anew_the_next_time(askew, server):
+    assert askew(command(server)).code == 0
+    first = len(server.queries)
+    assert askew(command(server)).code == 0
+    assert len(server.queries) == 2 * first
+
+
+def test_a_cache_that_the_user_names_stays(askew, server, tmp_path):
+    for _ in range(2):
+        assert askew(command(server, "--set=cache=mine.answers")).code == 0
+    assert (tmp_path / "mine.answers").exists()
+    assert len(server.queries) == len(set(server.queries))
+
+
+def test_settings_of_an_engine_may_be_in_a_file(askew, server, files):
+    files.text("engine.toml", f'url = "{server.url}/search"\nparams = {{q = "{{query}}", size = "{{k}}"}}\n')
+    done = askew(["audit", "http:engine.toml", "--queries", "queries.tsv", *LIGHT, "--json"])
+    assert done.json["queries"] == 3
+
+
+def test_a_function_in_a_file_can_be_audited(askew, server, files):
+    files.text("mine.py", f"DOCS = {DOCS!r}\ndef find(query, k):\n    return [(d, 1.0, t) for d, t in DOCS.items()]\n")
+    done = askew(["audit", "callable:mine.py:find", "--queries", "queries.tsv", *LIGHT, "--json"])
+    assert done.json["measures"]["ARaB(tf)@10"]["n"] == 3
+
+
+@pytest.mark.parametrize("engine", ["http:none.toml", "bm25:whatever", "nosuch"])
+def test_an_engine_that_cannot_be_opened_is_one_line(askew, server, engine):
+    askew(["audit", engine, "--queries", "queries.tsv"]).refused(2)
+
+
+def test_a_setting_of_a_method_that_does_not_take_part_is_refused(askew, server):
+    askew(command(server, "--set", "stem.porter.x=1")).refused(
+        2, "--set: no method of this audit is called 'stem.porter'"
+    )
+    askew(command(server, "--set", "equivalence.modle=light")).refused(2, "modle")
+    assert server.queries == []
+
+
+def baseline(tmp_path, change):
+    """The numbers of a complete audit, changed."""
+    told = json.loads((tmp_path / "audit" / "audit.json").read_text())
+    change(told)
+    (tmp_path / "last.json").write_text(json.dumps(told))
+
+
+def test_a_gate_of_a_fixed_limit_fails_with_code_1_and_its_line(askew, server):
+    assert askew(command(server, "--fail-if", "ARaB(tf)@10 > 5", "--fail-if", "NFaiRR@10 < 0")).code == 0
+    done = askew(command(server, "--fail-if", "ARaB(tf)@10 > 0.01", "--fail-if", "ARaB(tf, sign=abs)@10 < 9"))
+    assert done.code == 1
+    lines = [line for line in done.err.splitlines() if line.startswith("askew: failed: ")]
+    assert len(lines) == 2
+    assert "|ARaB(tf)@10| is " in lines[0] and "above 0.01" in lines[0]
+    assert "ARaB(tf,sign=abs)@10 is " in lines[1] and "below 9" in lines[1]
+    assert "what to do next" in done.out
+
+
+def test_a_gate_compares_with_the_baseline_in_percent(askew, server, tmp_path, files):
+    files.text("judged.txt", "q1 0 d1 1\nq2 0 d4 1\n")
+    judged = ("--qrels", "judged.txt")
+    assert askew(command(server, *judged)).code == 0
+    gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 > +10%", "--fail-if", "nDCG@10 < -5%")
+    baseline(tmp_path, lambda told: None)
+    assert askew(command(server, *judged, *gate)).code == 0
+
+    def halve(told):
+        told["measures"]["ARaB(tf)@10"]["mean"] /= -2
+        told["measures"]["nDCG@10"]["mean"] *= 2
+
+    baseline(tmp_path, halve)
+    done = askew(command(server, *judged, *gate))
+    assert done.code == 1
+    assert "+10% of" in done.err and "-5% of" in done.err
+
+
+def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path, files):
+    many = "".join(f"a{place}\twhat does a {'nurse' if place % 2 else 'lawyer'} do\n" for place in range(40))
+    files.text("queries.tsv", many)
+    assert askew(command(server)).code == 0
+    gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 worse", "--fail-if", "NFaiRR@10 worse")
+    baseline(tmp_path, lambda told: None)
+    assert askew(command(server, *gate)).code == 0
+
+    def balanced(told):
+        for values in told["per_query"].values():
+            values["ARaB(tf)@10"] = 0.0
+
+    baseline(tmp_path, balanced)
+    done = askew(command(server, *gate))
+    assert done.code == 1
+    assert "ARaB(tf)@10 is worse than in the baseline by" in done.err and "n = 40 queries" in done.err
+    assert "NFaiRR@10 is worse" not in done.err
+
+
+def test_a_baseline_that_was_measured_otherwise_is_refused(askew, server, tmp_path):
+    assert askew(command(server, "--groups", "gender:female,male")).code == 0
+    shutil.copy(tmp_path / "audit" / "audit.json", tmp_path / "last.json")
+    sent = len(server.queries)
+    gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 > +10%")
+    askew(command(server, *gate)).refused(2, "--baseline last.json", "measure both in the same way")
+    askew(command(server, "--fail-if", "ARaB(tf)@10 > +10%")).refused(2, "give --baseline")
+    (tmp_path / "last.json").write_text('{"measures": 3}')
+    askew(command(server, *gate)).refused(3, "not the numbers of an audit")
+    assert len(server.queries) == sent
+
+
+def test_neither_query_nor_token_nor_document_comes_out_but_on_the_page(askew, server, tmp_path, caplog, monkeypatch):
+    monkeypatch.setenv("SEARCH_TOKEN", TOKEN)
+    server.token = f"Bearer {TOKEN}"
+    with caplog.at_level(logging.DEBUG):
+        done = askew(command(server, "--set=auth_env=SEARCH_TOKEN", "--set=name=live"))
+    assert done.code == 0
+    told = [done.out, done.err, caplog.text, *map(repr, caplog.records)]
+    page = tmp_path / "audit" / "report.html"
+    written = {
+        path: path.read_text() for path in tmp_path.rglob("*") if path.suffix in (".html", ".json", ".csv", ".sha256")
+    }
+    assert len(written) >= 7
+    for secret in (TOKEN, "nurse", "marple", "helps him"):
+        assert all(secret not in text for text in told), secret
+        assert all(secret not in text for path, text in written.items() if path != page), secret
+    assert TOKEN not in written[page] and QUERIES["q1"] in written[page]
+
+
+def test_an_engine_that_fails_quotes_nothing(askew, server, caplog, monkeypatch):
+    monkeypatch.setenv("SEARCH_TOKEN", TOKEN)
+    server.token = "Bearer of another token"
+    with caplog.at_level(logging.DEBUG):
+        done = askew(command(server, "--set=auth_env=SEARCH_TOKEN"))
+    done.refused(6, "HTTP status 401", "0 of 3 queries were answered")
+    for secret in (TOKEN, "marple", "nurse"):
+        assert secret not in done.err + caplog.text
+
+
+def test_json_has_the_numbers_and_texts_of_queries_only_where_they_are_to_be_kept(askew, server):
+    assert "nurse" not in askew(command(server, "--json")).out
+    kept = askew(command(server, "--json", "--keep-queries")).json
+    assert {one["text"] for one in kept["worst"]} <= set(QUERIES.values())
+
+
+def test_other_groups_are_audited_by_their_words(askew, server, files):
+    files.text("work.csv", "lawyer,law\nclient,law\nnurse,care\nward,care\n")
+    told = askew(command(server, "--groups", "work.csv", "--json")).json
+    assert told["groups"] == ["care", "law"] or told["groups"] == ["law", "care"]
+    assert all(set(one["mentions"]) == {"law", "care"} for one in told["worst"])
+
+
+def test_an_audit_that_finds_nothing_is_one_line(askew, server, files):
+    files.text("queries.tsv", "q1\tzebra\n")
+    askew(command(server)).refused(3, "none of the 1 queries finds a document")
