@@ -518,3 +518,12 @@ def test_a_model_that_is_evaluated_on_its_training_queries_is_noted(tmp_path):
     assert f"queries= {tmp_path / 'held-out.jsonl'}" in notes[0]
     # The same words are the same query, whatever the punctuation.
     assert _seen(methods, ["nurse likes"]) == []
+
+
+def test_a_model_of_which_no_query_was_held_out_may_be_one_of_another_collection(tmp_path):
+    from askew.app.bench.bench import _seen
+    from askew.app.train.held_out import write_held_out
+
+    write_held_out(tmp_path, ["q1"], ["another question"])
+    (note,) = _seen([MitigationMethod(f"rerank:{tmp_path}", "rerank", str(tmp_path))], list(QUERIES.values()))
+    assert "no query is among those held out" in note and "if it was trained on queries of this collection" in note
