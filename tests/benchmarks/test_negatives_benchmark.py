@@ -44,7 +44,10 @@ def data(tmp_path_factory):
     write_collection(place / "fairytaleqa", TESTING, [f"cars w{i}" for i in range(6)])
     for split in (".dl19", ".dl20"):
         write_collection(place / "msmarco_dl1920", TESTING, ["sky w0", "cars w1", "sky w2", "cars w3"], split)
-    return place
+    with pytest.MonkeyPatch.context() as patch:
+        # The queries here are none of the real collection.
+        patch.setattr(data_of, "UNSEEN", {})
+        yield place
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ class MadeCandidates:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenVariants:
     """The results of the chosen variants of some queries; how many queries changed, and how many searches it took."""
 
     hits: Hits
@@ -73,7 +73,7 @@ class Chosen:
     searches: int
 
 
-class Reformulations:
+class SearchedReformulations:
     """Makes, filters, searches and chooses the reformulations of the queries of a bench."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Reformulations:
         parts = (made.of_queries(row, 1)["text"].to_pylist() for row in range(self._queries.num_rows))
         return [texts[1:] for texts in parts]
 
-    def choose(self, method: MitigationMethod, made: MadeCandidates, first: int, number: int) -> Chosen:
+    def choose(self, method: MitigationMethod, made: MadeCandidates, first: int, number: int) -> ChosenVariants:
         """Search the candidates of some queries, and take one of each query, or its original."""
         table = made.of_queries(first, number)
         if method.choice == ONE_SEARCH:
@@ -140,14 +140,14 @@ class Reformulations:
         variants = self._searched(table, first, method)
         rows = self._chosen(variants, method)
         changed = int((rows != variants.original).sum())
-        return Chosen(taken(variants.hits, rows), changed, table.num_rows)
+        return ChosenVariants(taken(variants.hits, rows), changed, table.num_rows)
 
-    def _one_search(self, table: pa.Table) -> Chosen:
+    def _one_search(self, table: pa.Table) -> ChosenVariants:
         start = _starts(table)
         changed = np.diff(start) > 1
         texts = table["text"].take(pa.array(start[:-1] + changed)).combine_chunks()
         hits = self._scorer.ordered(self._ranker().search(texts, self._k))
-        return Chosen(hits, int(changed.sum()), len(texts))
+        return ChosenVariants(hits, int(changed.sum()), len(texts))
 
     def _searched(self, table: pa.Table, before: int, method: MitigationMethod) -> Variants:
         """Variants with their results, and the scores that the choice reads: judgements are for the bound alone."""

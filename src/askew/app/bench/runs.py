@@ -24,7 +24,7 @@ from askew.app.bench.methods import (
     MitigationMethod,
     make_plugin,
 )
-from askew.app.bench.reformulated import Criteria, Reformulations
+from askew.app.bench.reformulated import Criteria, SearchedReformulations
 from askew.app.bench.scoring import BenchScorer
 from askew.app.bench.start import BenchInput
 from askew.app.build.recipe import Recipe, retrieve_stage
@@ -87,7 +87,7 @@ class MethodRunner:
         self.queries, self.query_ids = queries, queries["query_id"].to_pylist()
         self._scorer, self._criteria, self._base, self._k = scorer, criteria, base, k
         self._base_stage = self._retrieve(base)
-        self._reformulations = Reformulations(given, queries, scorer, criteria, base, k, lambda: self.ranker)
+        self._reformulations = SearchedReformulations(given, queries, scorer, criteria, base, k, lambda: self.ranker)
 
     def _retrieve(self, ranker: MitigationMethod) -> RetrieveStage:
         """The stage that searches with a ranker. Names and settings are checked, nothing is loaded."""

@@ -77,7 +77,7 @@ def _compared(mentions: DocMentions, groups: str) -> list[int]:
 
 
 def leaning_groups(mentions: DocMentions, groups: str = "auto") -> Ints:
-    """The group of each document, as places in ``group_names`` (see ``document_groups``)."""
+    """The group of each document, from 1; 0 for none (see ``document_groups``)."""
     return document_groups(mentions.counts[:, _compared(mentions, groups)])
 
 
@@ -85,11 +85,6 @@ def compared_groups(mentions: DocMentions, groups: str = "auto") -> tuple[tuple[
     """The groups that are compared, and how often each document names each."""
     columns = _compared(mentions, groups)
     return tuple(mentions.groups[one] for one in columns), mentions.counts[:, columns]
-
-
-def group_names(mentions: DocMentions, groups: str = "auto") -> tuple[str, ...]:
-    """What the numbers of ``leaning_groups`` stand for."""
-    return (NO_GROUP, *(mentions.groups[one] for one in _compared(mentions, groups)))
 
 
 @dataclass(frozen=True)
