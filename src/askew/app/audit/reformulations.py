@@ -15,13 +15,13 @@ from askew.app.audit.measures import AuditMeasures, EngineScores, measure_lines,
 from askew.app.audit.settings import AuditSettings
 from askew.app.audit.worst import WorstQuery
 from askew.app.scoring.universe import QrelsLike, as_judgements
+from askew.app.search.candidates import default_methods
 from askew.app.search.reformulate import make_filter, make_reformulator, reformulate
 from askew.app.search.suggest import Suggestion, best_of
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.outcome import Outcome, outcome_of, verdict
 from askew.filters.equivalence import EquivalenceFilter
-from askew.models.find import has_smollm
 
 _EQUIVALENCE = "equivalence"
 _LOSES_NOTHING = (Outcome.BETTER_LESS.value, Outcome.SAME_LESS.value)
@@ -64,11 +64,6 @@ class Reformulations:
     def suggested(self) -> list[Tried]:
         """The suggested reformulation of each query that has one."""
         return [one for one in self.tried if one.suggested]
-
-
-def default_methods() -> tuple[str, ...]:
-    """The reformulators that need no documents, as far as they are installed."""
-    return ("rewrite", "reduce") if has_smollm() else ("reduce",)
 
 
 class ReformulationTrial:
