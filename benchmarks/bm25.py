@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.index import Index, build_index
+from askew.rankers.bm25.build import build_index
+from askew.rankers.bm25.index import Index
 from askew.rankers.bm25.ranker import Bags, Bm25Ranker
 
 WORDS = 300_000
