@@ -1,5 +1,6 @@
 """Shards: however documents are divided, merged they are the index of all of them, byte for byte."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def files(folder):
 
 def divide(texts, cuts):
     edges = [0, *sorted(cut % (len(texts) + 1) for cut in cuts), len(texts)]
-    return [table(texts[a:b], a) for a, b in zip(edges, edges[1:], strict=False)]
+    return [table(texts[a:b], a) for a, b in itertools.pairwise(edges)]
 
 
 def make_shards(folder, tables, analyzer="english", texts=False):
@@ -106,7 +107,7 @@ def test_shards_of_real_passages_give_the_bytes_and_lists_of_one_index(tmp_path)
     passages = pa.concat_tables(read_documents(MSMARCO / "docs.tsv"))
     build_index([passages], tmp_path / "whole")
     edges = [0, 1000, 1001, 20_000, len(passages)]
-    tables = [passages.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    tables = [passages.slice(a, b - a) for a, b in itertools.pairwise(edges)]
     merge_shards(make_shards(tmp_path, tables), tmp_path / "merged")
     assert files(tmp_path / "merged") == files(tmp_path / "whole")
     queries = [line.split("\t")[1] for line in (MSMARCO / "queries.dl19.tsv").read_text().splitlines()]
