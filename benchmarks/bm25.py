@@ -2,8 +2,8 @@
 
 The passages are synthetic (``bm25_data.py``), or real ones with real queries: ``--real FOLDER FOLDER``, each with
 docs.tsv and queries*.tsv. The peers need ``pip install bm25s pyterrier-pisa``. ``--grow`` measures build time, size and
-memory at several sizes instead, from Parquet files, each in a process of its own. ``--shards`` compares an index merged from
-shards with one that was built at once.
+memory at several sizes instead, from Parquet files, each in a process of its own. ``--shards`` compares an index merged
+from shards with one that was built at once.
 """
 
 from __future__ import annotations
