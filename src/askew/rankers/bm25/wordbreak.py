@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from askew.compiled import compiled
 from askew.core.shipped import DATA
-from askew.rankers.bm25.wordtable import LONGEST, PRIME, SEED, WordTable, hash_bytes, number_of
+from askew.rankers.bm25.wordtable import LONGEST, PRIME, SEED, SHORT, WordTable, key_of, key_of_bytes, number_of
 
 _DATA = DATA / "wordbreak.csv"
 _NAMES = (
@@ -318,17 +318,21 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
                 at += 1
                 continue
             # The usual word is ASCII letters and digits up to a byte that ends it for sure.
-            tail, stop, hashed = used, at, SEED
+            tail, stop, start, hashed = used, at, np.uint64(0), SEED
             while stop < end and stop - at <= MAX_TOKEN:
                 small = inside[data[stop]]
                 if small == 0:
                     break
                 blob[tail] = small
-                hashed = (hashed ^ np.uint64(small)) * PRIME
+                if stop - at < SHORT:
+                    start |= np.uint64(small) << np.uint64(8 * (stop - at))
+                else:
+                    hashed = (hashed ^ np.uint64(small)) * PRIME
                 tail += 1
                 stop += 1
             if stop > at and stop - at <= MAX_TOKEN and _ends_for_sure(data, stop, end, classes, inside):
-                number = number_of(blob, used, tail, hashed, slots, spans, known)
+                key = key_of(tail - used, start, hashed)
+                number = number_of(blob, used, tail, key, slots, spans, known)
                 ids[total] = number
                 total += 1
                 at = stop
@@ -341,7 +345,7 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
                     return doc, before, known, used
                 tail, at = _write_lower(data, at, stop, lower, blob, used)
                 tail = _without_possessive(blob, used, tail)
-                number = number_of(blob, used, tail, hash_bytes(blob, used, tail), slots, spans, known)
+                number = number_of(blob, used, tail, key_of_bytes(blob, used, tail), slots, spans, known)
                 ids[total] = number
                 total += 1
                 if number == known:
