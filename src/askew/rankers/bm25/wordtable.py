@@ -80,7 +80,7 @@ def number_of(blob: Any, start: int, stop: int, key: Any, slots: Any, spans: Any
         if slots[slot, 0] == key and slots[slot, 1] & _ONE == is_long:
             word = np.int64(slots[slot, 1] >> _ONE) - 1
             if not is_long or _is_same(blob, start, stop, spans[word, 0], spans[word, 1]):
-                return word
+                return int(word)
         slot = (slot + 1) & (len(slots) - 1)
     slots[slot, 0], slots[slot, 1] = key, np.uint64(known + 1) << _ONE | is_long
     spans[known, 0], spans[known, 1] = start, stop
