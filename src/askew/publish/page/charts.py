@@ -12,6 +12,7 @@ from askew.core.ranking import Flags, Floats
 from askew.publish.page.axes import Axis, Scale, axis, extent, shortened, text_width
 from askew.publish.page.frame import (
     UNDER,
+    VERDICTS,
     WIDTH,
     About,
     Key,
@@ -143,12 +144,12 @@ def sorted_gains(about: About, gains: Floats, label: str, notes: Sequence[str] =
     n = len(ranked)
     across = Axis("queries, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
     upright = axis(label, extent([ranked]), zero=True, most=5)
-    head, top = legend([Key(series, note, "area") for series, note in enumerate(notes)], 2.0)
+    head, top = legend([Key(kind, note, "area") for kind, note in zip(VERDICTS, notes, strict=False)], 2.0)
     plot = numeric_plot(across, upright, 170, top)
     parts = [numeric_frame(plot, across, upright)]
-    for place, part in enumerate((ranked > 0, ranked < 0)):
+    for kind, part in zip(VERDICTS, (ranked > 0, ranked < 0), strict=True):
         path = _area(plot, ranked, part)
-        parts += [tag("path", d=path, fill_opacity=0.85, **fill(place))] if path else []
+        parts += [tag("path", d=path, fill_opacity=0.85, **fill(kind))] if path else []
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *zero_lines(plot))
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from askew.publish.page.frame import COLOURS, FAINT, GROUND, INK
+from askew.publish.page.frame import COLOURS, FAINT, GROUND, INK, VERDICTS
 
 # The same colours, lightened for a dark ground.
 _DARK_COLOURS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
 _DARK = {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#0d1117", "soft": "#9198a1", "shade": "#151b23"}
 _LIGHT = {"ink": INK, "faint": FAINT, "ground": GROUND, "soft": "#57606a", "shade": "#f6f8fa"}
+
+# Of groups, in their order: those of the first two are as far apart as any for color-blind eyes. No group has a color
+# of better or worse, or one close to it.
+GROUP_NAMES = tuple("abcdef")
+_GROUPS = ("#0068a8", "#a84300", "#6e6000", "#4d5663", "#00707f", "#8a4a3c")
+_DARK_GROUPS = ("#7cc4f0", "#f0a35a", "#d6c14a", "#aab4c0", "#5fc8d8", "#d6a094")
+_DARK_VERDICTS = {"better": "#56d364", "worse": "#e58be0"}
+
+
+def _grouped(colors: tuple[str, ...]) -> dict[str, str]:
+    return {f"group-{name}": color for name, color in zip(GROUP_NAMES, colors, strict=True)}
 
 
 def _variables(names: dict[str, str], colours: tuple[str, ...]) -> str:
@@ -16,9 +27,10 @@ def _variables(names: dict[str, str], colours: tuple[str, ...]) -> str:
 
 
 _SERIES = "".join(
-    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}mark.g{i}{{border-color:var(--c{i})}}"
-    for i in range(1, len(COLOURS) + 1)
+    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLOURS) + 1)
 )
+_SERIES += "".join(f".f-{name}{{fill:var(--{name})}}" for name in VERDICTS)
+_SERIES += "".join(f"mark.g{i}{{border-color:var(--group-{name})}}" for i, name in enumerate(GROUP_NAMES, 1))
 
 _RULES = """
 *{box-sizing:border-box}
@@ -76,9 +88,9 @@ figure,tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:8pt}svg{mi
 """
 
 CSS = (
-    _variables(_LIGHT, COLOURS)
+    _variables({**_LIGHT, **_grouped(_GROUPS), **VERDICTS}, COLOURS)
     + "@media screen and (prefers-color-scheme:dark){"
-    + _variables(_DARK, _DARK_COLOURS)
+    + _variables({**_DARK, **_grouped(_DARK_GROUPS), **_DARK_VERDICTS}, _DARK_COLOURS)
     + "}"
     + _RULES
     + _SERIES
