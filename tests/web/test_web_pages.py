@@ -94,6 +94,7 @@ PATHS = [
     "/compare?q=a&to=zzqqx",
     "/compare?q=zzqqx&to=qqzzx",
     "/pairs",
+    "/pairs?subset=all&sort=-lean&lean_min=0.1&effectiveness_max=0",
     "/pairs?subset=fair&sort=loss&measure=AP@10&page=2",
     "/pairs?text=zzqqx",
     "/pairs?page=999",
@@ -187,6 +188,9 @@ WRONG = [
     "/pairs?subset=nix",
     "/pairs?page=0",
     "/pairs?least=inf",
+    "/pairs?lean_min=nan",
+    "/pairs?sort=nix",
+    "/pairs?kind=nix",
     "/pairs/selection.exe",
     "/audit?run=demo:nix",
     "/audit?run=upload:nix",
@@ -214,12 +218,12 @@ def test_the_files_of_the_pages_are_those_of_the_package_and_may_be_kept(client)
 
 def test_pairs_are_filtered_by_a_form_whose_empty_fields_mean_all(client, demo_pairs):
     total = len(demo_pairs)
-    every = "text=&subset=&outcome=&group=&label=&method=&measure=RR@10&least=&sort=&size=25"
+    every = "text=&subset=all&outcome=&group=&kind=&method=&measure=RR@10&least=&lean_min=&lean_max=&sort=&size=25"
     assert f"{total} of {total} pairs" in client.get(f"/pairs?{every}").text
     text = client.get("/pairs", params={"subset": "fair", "text": "nurs"}).text
-    assert re.search(rf"\d+ of {total} pairs", text) and 'selected value="fair"' in text.replace(
-        'value="fair" selected', 'selected value="fair"'
-    )
+    assert re.search(rf"\d+ of {total} pairs", text)
+    assert re.search(r'<a href="[^"]*" class="value" title="subset=fair" aria-current="true">', text)
+    assert '<input type="hidden" name="subset" value="fair"/>' in text
 
 
 def test_a_selection_can_be_taken_along(client, demo_pairs, tmp_path):

@@ -14,6 +14,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
 from askew.app.explore.audit import MISSING_TEXT, Audit, audit
+from askew.app.explore.gain_cells import gain_cells
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import as_parquet, as_tsv, datasets
 from askew.app.explore.plan import plan_of, step_of
@@ -34,7 +35,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
 MOST_RUNS = 4
 _LOG_COMMANDS = ("Make one and open it: ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
-Filter = Annotated[s.PairFilter, Query()]
+Filter = Annotated[s.ChosenFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
 
 
@@ -45,14 +46,17 @@ async def pairs_page(site: Here, asked: Filter) -> Response:
     return html(await site.work.run(lambda: _pairs(site, opened, asked)))
 
 
-def _pairs(site: Site, opened: Opening, asked: s.PairFilter) -> Page:
+def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
     note = note_of(opened)
     known = datasets(site.store_of(opened))
     if not known:
         return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
     table = site.pairs(opened, asked.dataset)
-    found = table.page(wanted_of(asked), asked.page, asked.size)
-    return pairs.pairs_page(table, found, asked, known, opened.explorer is not None, note)
+    wanted = wanted_of(asked)
+    found = table.page(wanted, asked.page, asked.size)
+    can_open = opened.explorer is not None
+    view = pairs.PairsView(table, found, table.facets(wanted), gain_cells(table, wanted), known, can_open)
+    return pairs.pairs_page(view, asked, note)
 
 
 @router.get("/pairs/selection.{ending}")
