@@ -143,7 +143,8 @@ def open_page(browser, live):
         context = browser.new_context(**how)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        # What is compiled at the first use may take a while on a busy machine.
+        page.set_default_timeout(120_000)
         page.on("console", lambda message: told.append(message.text))
         page.on("pageerror", lambda error: told.append(str(error)))
         page.on("dialog", lambda dialog: told.append(f"dialog {dialog.message}") or dialog.dismiss())

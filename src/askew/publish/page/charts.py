@@ -88,9 +88,14 @@ class Band:
     series: int
 
 
-def bars(about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> Markup:
-    """Lying bars from zero, one for each row and series, with their values beside them."""
-    values = [value for column in series.values() for value in column]
+def bars(
+    about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str, room: Sequence[float] = ()
+) -> Markup:
+    """Lying bars from zero, one for each row and series, with their values beside them.
+
+    ``room`` are values that the axis has room for besides, such as the ends of what a share can be.
+    """
+    values = [*room, *(value for column in series.values() for value in column)]
     along = axis(label, values, zero=True)
     head, top = legend(_keys(list(series), "area"), 2.0)
     thick = 14.0

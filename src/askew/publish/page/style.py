@@ -79,11 +79,15 @@ mark{background:none;color:inherit;border-bottom:3px solid}
 mark.g2{border-bottom-style:double}mark.g3{border-bottom-style:dotted}
 details{margin:1rem 0}
 summary{cursor:pointer}
+summary h2{display:inline;border:0;margin:0;padding:0;font-size:1.15rem}
+details.folded{margin:0;padding:.6rem 0;border-top:1px solid var(--faint)}
+.findings{max-width:50rem;font-size:1.1rem;padding-left:1.5rem}.findings li{margin:.5rem 0}
 footer{margin-top:3rem;border-top:1px solid var(--faint);padding-top:.75rem;color:var(--soft);font-size:.875rem}
 @media (max-width:36rem){body{padding:.5rem .75rem 3rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}
 dd{margin:0 0 .5rem}th,td{padding:.25rem .4rem}
 th[scope=row].name,th[scope=row].code{position:sticky;left:0;max-width:45vw;background:var(--ground)}}
-@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2,h3,caption{break-after:avoid}
+@media print{details::details-content{content-visibility:visible;block-size:auto}
+body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2,h3,caption{break-after:avoid}
 figure,tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:8pt}svg{min-width:0;max-width:14cm}}
 """
 
