@@ -20,7 +20,7 @@ PAGES = [
     "/?q=how+to+become+a+software+engineer",
     "/compare?q=how+to+become+a+nurse&to=become+nurse",
     "/pairs?subset=fair",
-    "/audit?run=demo:bm25.run&run=demo:minilm.run",
+    "/runs?run=demo:bm25.run&run=demo:minilm.run",
     "/plan",
     "/logs",
     "/api",
@@ -72,11 +72,11 @@ def test_a_point_leads_to_both_lists_side_by_side_with_lines_between_the_same_do
 def test_runs_are_uploaded_and_the_link_shows_them_again(open_page, tmp_path):
     for name, text in (("one.run", RUN), ("<b>two</b>.run", RUN.replace("2.0", "0.5"))):
         (tmp_path / name.replace("/", "_")).write_text(text)
-    page = open_page("/audit")
+    page = open_page("/runs")
     page.get_by_text("Upload runs of your own").click()
     page.get_by_label("TREC runs, four at most").set_input_files(sorted(tmp_path.iterdir()))
     page.get_by_role("button", name="Upload and measure").click()
-    page.wait_for_url("**/audit?run=upload*")
+    page.wait_for_url("**/runs?run=upload*")
     assert page.get_by_text("p (Holm)").is_visible()
     before = page.locator("main").inner_text()
     page.reload()
@@ -86,10 +86,10 @@ def test_runs_are_uploaded_and_the_link_shows_them_again(open_page, tmp_path):
 def test_error_pages_are_pages_and_lead_on(open_page, tmp_path):
     page = open_page("/nothing-here")
     assert page.get_by_role("alert").inner_text() == "there is nothing at this address"
-    page.get_by_role("link", name="Ask a query").click()
+    page.locator("main").get_by_role("link", name="Search").click()
     assert page.get_by_label("Query", exact=True).is_visible()
     (tmp_path / "x.run").write_text("this is no run\n")
-    page.goto(page.url + "audit")
+    page.goto(page.url + "runs")
     page.get_by_text("Upload runs of your own").click()
     page.get_by_label("TREC runs, four at most").set_input_files(tmp_path / "x.run")
     page.get_by_role("button", name="Upload and measure").click()

@@ -46,7 +46,7 @@ def test_a_pair_that_leans_less_by_the_first_measure_is_never_only_said_to_lean_
 def test_a_gain_that_may_be_chance_has_a_sign_and_no_colour(client):
     assert gain_cell(0.5) == '<span class="gain up"><span aria-hidden="true">▲ </span>+0.500</span>'
     assert gain_cell(0.5, coloured=False) == '<span class="gain"><span aria-hidden="true">▲ </span>+0.500</span>'
-    text = client.get("/audit?run=demo:bm25.run&run=demo:minilm.run").text
+    text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run").text
     table = text[text.index('id="table-comparison"') :].partition("</table>")[0]
     rows = [(re.search('class="gain( up| down)?"', row)[1], _p(row)) for row in table.split("<tr>")[2:]]
     assert len(rows) == 8 and all((colour is not None) == (p < 0.05) for colour, p in rows)
@@ -59,11 +59,11 @@ def _p(row):
 
 
 def test_only_losses_are_listed_as_losses_and_none_are_told(client):
-    text = client.get("/audit?run=demo:bm25.run&run=demo:minilm.run&measure=RR@10").text
+    text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run&measure=RR@10").text
     lost = text[text.index('id="table-worst-1"') :].partition("</table>")[0]
     assert "▼" in lost and lost.count('class="gain down"') == lost.count('scope="row"')
     files = [("files", ("a.run", RUN)), ("files", ("b.run", RUN.replace("2.0", "3.0")))]
-    link = client.post("/audit", files=files, follow_redirects=False).headers["location"]
+    link = client.post("/runs", files=files, follow_redirects=False).headers["location"]
     assert "There is no query that b.run loses on by" in client.get(link).text
 
 

@@ -9,7 +9,7 @@ from askew.web.markup import tag
 from askew.web.pages.shell import Page
 
 
-def logs_page(report: LogReport, note: str) -> Page:
+def logs_page(report: LogReport) -> Page:
     """The report within our page; it is made anew from the tables by the functions that write it."""
     parts = tag("div", *map(drawn_section, report_sections(report)), class_="report")
-    return Page("Logs", (tag("h1", TITLE), *report_head(report), parts), "/logs", note)
+    return Page("Logs", (tag("h1", TITLE), *report_head(report), parts), "/logs")
