@@ -64,7 +64,7 @@ def test_only_losses_are_listed_as_losses_and_none_are_told(client):
     assert "▼" in lost and lost.count('class="gain down"') == lost.count('scope="row"')
     files = [("files", ("a.run", RUN)), ("files", ("b.run", RUN.replace("2.0", "3.0")))]
     link = client.post("/runs", files=files, follow_redirects=False).headers["location"]
-    assert "There is no query that b.run loses on by" in client.get(link).text
+    assert "b.run is worse on no query by" in client.get(link).text
 
 
 def test_the_examples_of_the_reference_name_the_address_asked_and_stand_under_their_method(client):

@@ -19,7 +19,7 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class MeasureFacts:
+class AuditedMean:
     """A mean over queries with its interval."""
 
     text: str
@@ -116,7 +116,7 @@ class AuditFacts:
     groups: tuple[str, ...]
     deciding: str
     verdict: str | None
-    measures: tuple[MeasureFacts, ...]
+    measures: tuple[AuditedMean, ...]
     parts: tuple[PartsFacts, ...]
     worst: tuple[WorstFacts, ...]
     tried: tuple[TriedFacts, ...]
@@ -189,9 +189,9 @@ def _counts(values: Facts) -> dict[str, int]:
     return {str(name): int(count) for name, count in values.items()}
 
 
-def _measure(text: str, one: Facts) -> MeasureFacts:
+def _measure(text: str, one: Facts) -> AuditedMean:
     mean, low, high = (_number(one[name]) for name in ("mean", "low", "high"))
-    return MeasureFacts(str(text), mean, low, high, int(one["n"]), str(one["better"]), str(one["signature"]))
+    return AuditedMean(str(text), mean, low, high, int(one["n"]), str(one["better"]), str(one["signature"]))
 
 
 def _parts(one: Facts) -> PartsFacts:

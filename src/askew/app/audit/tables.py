@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from askew.app.audit.facts import AuditFacts, MeasureFacts, PartsFacts, TriedFacts
+from askew.app.audit.facts import AuditedMean, AuditFacts, PartsFacts, TriedFacts
 from askew.publish.page import numerals as n
 from askew.publish.page.counted import part_name
 from askew.publish.page.document import code, facts, paragraph
@@ -35,7 +35,7 @@ def _interval(low: float | None, high: float | None) -> str:
     return n.NONE if low is None or high is None else f"[{n.mean(low)}, {n.mean(high)}]"
 
 
-def mean_words(one: MeasureFacts) -> str:
+def mean_words(one: AuditedMean) -> str:
     """A mean with its interval and the number of queries."""
     ends = _interval(one.low, one.high)
     return n.mean(one.mean) + ("" if ends == n.NONE else f" {ends}") + f", {one.n:,} queries"

@@ -16,14 +16,14 @@ from askew.core.measure import gain_column
 from askew.core.outcome import Signs, signs
 from askew.core.ranking import Floats, Ints
 
-# Cells along lean and along effectiveness; a sign more on each side for those that share a cell with another.
+# PairCells along lean and along effectiveness; a sign more on each side for those that share a cell with another.
 ACROSS, UPRIGHT = 46, 30
 MOST_CELLS = (ACROSS + 2) * (UPRIGHT + 2)
 Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Cells:
+class PairCells:
     """Cells of pairs: mean gains, how many pairs, and the signs of their gains by the tolerance of the selection."""
 
     x: Floats
@@ -42,8 +42,8 @@ class GainCells:
 
     lean: str
     effectiveness: str
-    fitting: Cells
-    every: Cells
+    fitting: PairCells
+    every: PairCells
     span: tuple[Ends, Ends]
     unknown: int
 
@@ -74,12 +74,12 @@ def _ends(values: Floats) -> Ends:
     return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
 
 
-def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> Cells:
+def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:
     sides = ((x, span[0], ACROSS), (y, span[1], UPRIGHT))
     keys = [np.stack([_bins(*side), signs(side[0], tolerance).astype(np.int64)]) for side in sides]
     found, place, counts = np.unique(np.concatenate(keys), axis=1, return_inverse=True, return_counts=True)
     means = [np.bincount(place.ravel(), values, len(counts)) / np.maximum(counts, 1) for values in (x, y)]
-    return Cells(
+    return PairCells(
         means[0], means[1], counts.astype(np.int64), found[1].astype(np.int8), found[3].astype(np.int8)
     )  # fmt: skip
 
