@@ -18,8 +18,8 @@ def test_steps_are_named_in_plain_words_with_their_identifiers(client, store):
 
 def test_a_line_to_a_later_step_goes_past_the_boxes_between(client):
     text = client.get("/plan").text
-    boxes = [tuple(map(float, found)) for found in
-             re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" rx="6"', text)]  # fmt: skip
+    numbers = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" rx="6"', text)
+    boxes = [tuple(map(float, found)) for found in numbers]
     lines = re.findall(r'd="(M[^"]*)" class="wire"', text)
     assert len(boxes) == 7 and len(lines) == 14
     for line in lines:

@@ -68,13 +68,14 @@ def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str 
 
 
 def picture(about: About, width: float, height: float, *children: Markup) -> Markup:
-    """The picture as one element, with its title and description."""
+    """The picture as one element, with its title and description. One with links in it is no image but a group."""
     ids = f"{about.name}-title", f"{about.name}-desc"
+    role = "group" if any("<a " in child for child in children) else "img"
     return tag(
         "svg", tag("title", about.title, id=ids[0]), tag("desc", about.description, id=ids[1]),
         tag("rect", class_="ground", fill=GROUND, width=width, height=height), *children,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(width)} {number(height)}", width=width, height=height,
-        role="img", aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
+        role=role, aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
     )  # fmt: skip
 
 
