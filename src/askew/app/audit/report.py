@@ -126,7 +126,9 @@ class AuditReport:
                 "combinations": [asdict(one) for one in self.stability.alternatives],
             },
             "reranking": None if self.reranking is None else asdict(self.reranking),
-            "next_steps": self.next_steps, "failures": self.failures,
+            "next_steps": self.next_steps, "failures": self.failures, "reading": self.reading,
+            "effectiveness": None if self.measures.effectiveness is None else self.measures.effectiveness.text,
+            "agree": self.agree, "model": self.reformulations.model, "notes": self.notes,
         }  # fmt: skip
 
     def _measure(self, one: MeasureRequest) -> dict[str, Any]:

@@ -13,18 +13,21 @@ from fastapi import APIRouter, Query, Request, Response, UploadFile
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
-from askew.app.explore.audit import MISSING_TEXT, Audit, audit
+from askew.app.audit.facts import read_audit
+from askew.app.explore.audit import MISSING_TEXT, Audit
+from askew.app.explore.audit import audit as measured
+from askew.app.explore.gain_cells import gain_cells
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import as_parquet, as_tsv, datasets
 from askew.app.explore.plan import plan_of, step_of
 from askew.app.logs.writing import read_log_report
-from askew.core.errors import AskewError, ConfigError, DataError
+from askew.core.errors import AskewError, ConfigError, DataError, check_name
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run, read_run
 from askew.web import schemas as s
 from askew.web.api import Here, wanted_of
-from askew.web.pages import audit as runs_page
-from askew.web.pages import logs, pairs, plan, reference
+from askew.web.pages import audit, logs, pairs, plan, reference
+from askew.web.pages import runs as runs_form
 from askew.web.pages.routes import html, kept_html, note_of
 from askew.web.pages.shell import Page, empty_page
 from askew.web.problems import Problem
@@ -33,8 +36,13 @@ from askew.web.site import Site
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
 MOST_RUNS = 4
+_AUDIT_COMMANDS = (
+    "Audit an engine and open the result: ",
+    "askew audit callable:askew.testing.demo_search:find --queries demo --out AUDIT",
+    "askew serve --audit AUDIT",
+)
 _LOG_COMMANDS = ("Make one and open it: ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
-Filter = Annotated[s.PairFilter, Query()]
+Filter = Annotated[s.ChosenFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
 
 
@@ -45,14 +53,17 @@ async def pairs_page(site: Here, asked: Filter) -> Response:
     return html(await site.work.run(lambda: _pairs(site, opened, asked)))
 
 
-def _pairs(site: Site, opened: Opening, asked: s.PairFilter) -> Page:
+def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
     note = note_of(opened)
     known = datasets(site.store_of(opened))
     if not known:
         return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
     table = site.pairs(opened, asked.dataset)
-    found = table.page(wanted_of(asked), asked.page, asked.size)
-    return pairs.pairs_page(table, found, asked, known, opened.explorer is not None, note)
+    wanted = wanted_of(asked)
+    found = table.page(wanted, asked.page, asked.size)
+    can_open = opened.explorer is not None
+    view = pairs.PairsView(table, found, table.facets(wanted), gain_cells(table, wanted), known, can_open)
+    return pairs.pairs_page(view, asked, note)
 
 
 @router.get("/pairs/selection.{ending}")
@@ -75,22 +86,22 @@ async def selection(site: Here, ending: str, asked: Filter) -> Response:
     return FileResponse(path, filename=path.name, background=BackgroundTask(folder.cleanup))
 
 
-@router.get("/audit")
-async def audit_page(
+@router.get("/runs")
+async def runs_page(
     site: Here, run: Annotated[list[str] | None, Query(max_length=MOST_RUNS)] = None, qrels: s.ShortText = "",
     measure: s.ShortText = "", missing: s.ShortText = MISSING_TEXT,
 ) -> Response:  # fmt: skip
     """Runs."""
     opened = await site.opened()
-    chosen = runs_page.AuditForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
+    chosen = runs_form.RunsForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
     try:
-        key = ("audit", chosen, await site.work.run(lambda: _changed(opened, chosen)))
-        return await kept_html(site, key, lambda: _audit(site, opened, chosen))
+        key = ("runs", chosen, await site.work.run(lambda: _changed(opened, chosen)))
+        return await kept_html(site, key, lambda: _runs(site, opened, chosen))
     except _NotMeasured as found:
         return html(found.page, 400)
 
 
-def _changed(opened: Opening, chosen: runs_page.AuditForm) -> tuple[int, ...]:
+def _changed(opened: Opening, chosen: runs_form.RunsForm) -> tuple[int, ...]:
     """When the chosen files were last written: with another file it is another page."""
     files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
     return tuple(file.stat().st_ctime_ns for file in files if file.exists())
@@ -104,7 +115,7 @@ class _NotMeasured(Exception):
         self.page = page
 
 
-def _audit(site: Site, opened: Opening, chosen: runs_page.AuditForm) -> Page:
+def _runs(site: Site, opened: Opening, chosen: runs_form.RunsForm) -> Page:
     known = {name: path.name for name, path in opened.runs.items()}
     found: Audit | None = None
     problem = ""
@@ -113,12 +124,12 @@ def _audit(site: Site, opened: Opening, chosen: runs_page.AuditForm) -> Page:
         known |= {name: one.name for name, one in named.items() if name not in known}
         if named:
             judged = _judgements(site, chosen.qrels)
-            found = audit(_renamed(list(named.values())), opened.explorer, qrels=judged, missing=chosen.missing)
+            found = measured(_renamed(list(named.values())), opened.explorer, qrels=judged, missing=chosen.missing)
             if chosen.measure:
                 found.asked(chosen.measure)
     except (AskewError, Problem) as error:
         found, problem = None, str(error)
-    page = runs_page.audit_page(known, chosen, found, problem, note_of(opened))
+    page = runs_form.runs_page(known, chosen, found, problem, note_of(opened))
     if problem:
         raise _NotMeasured(page)
     return page
@@ -154,7 +165,8 @@ def _renamed(runs: list[Run]) -> dict[str, Run]:
     return found
 
 
-@router.post("/audit")
+@router.post("/runs")
+@router.post("/audit")  # the address of earlier versions
 async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None = None) -> Response:
     """Take runs, and lead to the page that shows them: its link can be used as long as they are kept."""
     if not 1 <= len(files) <= MOST_RUNS:
@@ -165,9 +177,23 @@ async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None =
     return RedirectResponse(found.link(), 303)
 
 
-def _taken(site: Site, sent: list[tuple[str, bytes]], judged: tuple[str, bytes] | None) -> runs_page.AuditForm:
+def _taken(site: Site, sent: list[tuple[str, bytes]], judged: tuple[str, bytes] | None) -> runs_form.RunsForm:
     runs = [f"{_UPLOAD}{site.uploads.add_run(name, data).digest}" for name, data in sent]
-    return runs_page.AuditForm(tuple(runs), site.uploads.add_judgements(*judged).digest if judged else "")
+    return runs_form.RunsForm(tuple(runs), site.uploads.add_judgements(*judged).digest if judged else "")
+
+
+@router.get("/audit")
+async def audit_page(site: Here, request: Request, name: s.ShortText = "") -> Response:
+    """Audit."""
+    if "run" in request.query_params:  # a link of an earlier version, where this was the address of runs
+        return RedirectResponse(f"/runs?{request.url.query}", 308)
+    opened = await site.opened()
+    note, known = note_of(opened), opened.audits
+    if not known:
+        return html(empty_page("Audit", "/audit", "No audit of an engine is open.", note, _AUDIT_COMMANDS))
+    chosen = name or next(iter(known))
+    check_name("audit", chosen, known)
+    return html(await site.work.run(lambda: audit.audit_page(read_audit(known[chosen]), chosen, known)))
 
 
 @router.get("/plan")
@@ -207,7 +233,7 @@ async def logs_page(site: Here) -> Response:
     note, folder = note_of(opened), opened.logs
     if folder is None:
         return html(empty_page("Logs", "/logs", "No result of a log is open.", note, _LOG_COMMANDS))
-    return html(await site.work.run(lambda: logs.logs_page(read_log_report(folder), note)))
+    return html(await site.work.run(lambda: logs.logs_page(read_log_report(folder))))
 
 
 @router.get("/api")
