@@ -44,3 +44,14 @@ def test_every_package_that_builds_the_site_has_a_version_in_the_constraints():
     pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()}
     for package in project["optional-dependencies"]["docs"]:
         assert re.split(r"[\[>]", package)[0] in pinned
+
+
+def test_templates_hooks_and_citation_are_valid_yaml_and_name_commands_that_exist():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install '.[docs]'")
+    for path in [ROOT / "CITATION.cff", *sorted((ROOT / ".github").rglob("*.yml"))]:
+        assert yaml.safe_load(path.read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["preferred-citation"]["version"] == citation["version"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    assert {hook["id"] for hook in hooks} == {"ruff-check", "ruff-format", "mypy", "import-rules"}
+    assert all(hook["language"] == "system" and hook["entry"].startswith(".venv/bin/") for hook in hooks)

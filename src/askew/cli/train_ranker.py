@@ -96,8 +96,9 @@ def ranker_command(
 ) -> None:
     """Train a cross-encoder on a run's negatives. Stopped, it goes on from its last checkpoint.
 
-    --preset original is the usual training; bigdeli2022 takes the documents that lean most as negatives; --loss bias-aware
-    increases the margin by the lean of a negative; --adversary removes from the encoder what tells the group.
+    --preset original is the usual training; bigdeli2022 takes the documents that lean most as negatives;
+    --loss bias-aware increases the margin by the lean of a negative; --adversary removes from the encoder what tells
+    the group.
     Then: askew rerank RUN --model OUT, and askew compare.
     """
     from askew.app.train.held_out import HELD_OUT

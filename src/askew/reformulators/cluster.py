@@ -4,8 +4,8 @@
                  It is cut once (Girvan and Newman); each cluster of more than one passage adds the best ``words`` of
                  its passages' top words, by tf-idf.
 ``termcluster``  The terms of the top-ranked passages with a tf-idf above ``weight`` (without numbers and terms of one
-                 or two letters) are a graph: an edge where two stand together in ``edges`` passages or more, which is also
-                 its weight. Cut by Louvain; each term of the query that is in a cluster brings its best ``words``
+                 or two letters) are a graph: an edge where two occur together in ``edges`` passages or more, which is
+                 also its weight. Cut by Louvain; each term of the query that is in a cluster adds its best ``words``
                  neighbors there: most passages together first, then the highest tf-idf.
 
 tf-idf is tf * ln(documents / document frequency); ReQue reads it cut to a whole number from Anserini. ReQue's last
@@ -63,7 +63,7 @@ class DocCluster:
 
 
 class TermCluster:
-    """Appends the neighbors of each query word in a graph of words that stand together (ReQue's termluster)."""
+    """Appends the neighbors of each query word in a graph of words that occur together (ReQue's termluster)."""
 
     method = "termcluster"
     reads = _READS
