@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RESULTS = ROOT / "benchmarks" / "results.md"
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _RESULT = re.compile(r"(<!-- results: ([^\n]*?)(?: \| ([^\n]*))? -->\n).*?(<!-- end -->)", re.DOTALL)

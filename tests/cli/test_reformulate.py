@@ -103,7 +103,7 @@ def test_the_classifier_that_auto_stands_for_is_named(askew, tmp_path, groups, n
     assert f"classifier {name}" in askew(["classify", "q.csv", *groups]).out.splitlines()
 
 
-def test_a_threshold_is_chosen_on_labelled_pairs(askew, tmp_path):
+def test_a_threshold_is_chosen_on_labeled_pairs(askew, tmp_path):
     lines = ["q_id,original_query,variation,valid", "q1,cat food,food for cats,1", "q1,cat food,price of tin,0"]
     lines += ["q2,red car,a red car,1", "q2,red car,blue whale,0"]
     (tmp_path / "l.csv").write_text("\n".join(lines) + "\n")

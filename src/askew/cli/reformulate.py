@@ -14,7 +14,7 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
-Labelled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
+Labeled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
 
 
 def reformulate_command(
@@ -154,7 +154,7 @@ def classify_command(
 
 
 def calibrate_command(
-    labelled: Labelled,
+    labeled: Labeled,
     similarity: Annotated[str, typer.Option(help="light (no model) or neural (extra neural).")] = defaults.SIMILARITY,
     rule: Annotated[
         str, typer.Option(help="Threshold by f1 (the highest) or precision (at least --least).")
@@ -166,10 +166,10 @@ def calibrate_command(
     seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:
-    """Choose the threshold of the semantic filter on labelled variations: the curve, its area, the chosen point."""
+    """Choose the threshold of the semantic filter on labeled variations: the curve, its area, the chosen point."""
     from askew.app.search.calibrate import calibrate_filter
 
-    found = calibrate_filter(labelled, similarity, rule, least, seed, o.read_settings(settings))
+    found = calibrate_filter(labeled, similarity, rule, least, seed, o.read_settings(settings))
     if as_json:
         say_json(found.facts())
         return

@@ -40,7 +40,7 @@ def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
     contexts: list[str | None] = []
     for number, query_id, query, label, context in found:
         if query_id in rows:
-            raise DataError(f"{place(path, number)}: the query id {query_id!r} stands there more than once; keep one")
+            raise DataError(f"{place(path, number)}: the query id {query_id!r} occurs more than once; keep one")
         rows[query_id] = {"query_id": query_id, "text": query, "label": label}
         contexts.append(context)
     if not rows:

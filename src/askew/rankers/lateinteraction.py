@@ -71,7 +71,7 @@ def make_index(
 
 
 class LateInteractionRanker:
-    """MaxSim over token vectors, exact; or a reranker of another ranker's first documents."""
+    """MaxSim over token vectors, exact; or a reranker of another ranker's top-ranked documents."""
 
     def __init__(
         self, index: Path | str, first: RankerPlugin | None = None, depth: Count = 1000, batch_size: Count = 32,

@@ -126,7 +126,7 @@ def search_queries(
     if isinstance(ranker, EngineRanker):
         refuse_no_parent(out)
         kept = ranker.keep_answers(out.with_name(f"{out.name}.answers"))
-        notes += [] if kept is None else [f"the engine's answers are kept in {kept}: it is not asked again for them"]
+        notes += [] if kept is None else [f"the engine's answers are kept in {kept}: its queries are not sent again"]
 
     def parts() -> Iterator[pl.DataFrame]:
         nonlocal empty
