@@ -17,6 +17,7 @@ from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
+from askew.app.build.rows import step_parts
 from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
@@ -42,7 +43,9 @@ class Pairs:
     def notes(self) -> list[str]:
         """What a user should know before relying on the figures."""
         stage, pairs = self.build.select, self.outcomes.get("pairs")
-        judged = judged_note(stage, self.table()) if stage and pairs and pairs.manifest.parts else None
+        judged = None
+        if stage and pairs and pairs.manifest.parts:
+            judged = judged_note(stage, step_parts(self.store, pairs.manifest))
         live = engine_notes(step.stage for step in self.build.plan.steps)
         return [*self.build.notes, *live, *([f"pairs: {judged}"] if judged else [])]
 

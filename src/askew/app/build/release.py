@@ -15,6 +15,7 @@ from askew.app.build.crossfit import STEP as HELD_OUT_STEP
 from askew.app.build.other_rankers import CROSS
 from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build
+from askew.app.build.rows import step_parts
 from askew.app.build.scores import Evaluate
 from askew.app.build.summary import counted_groups, headline, held_out_gains, held_out_of, summary_of
 from askew.app.build.variants import ORIGINAL
@@ -72,7 +73,7 @@ class _Release:
         pairs = self.read(_PAIRS)
         chosen = pairs.filter(pl.any_horizontal(*self.selector.subsets))
         facts = self.facts(self.scheme(pairs.columns))
-        if judged := judged_note(self.stage, pairs):
+        if judged := judged_note(self.stage, step_parts(self.store, self.outcomes[_PAIRS].manifest)):
             facts["judged_sources"] = judged
         tables = self.repair(facts) if facts["scheme"] == BOXES else None
         if self.others:
