@@ -43,7 +43,7 @@ def pairs_of(seed, queries):
     return pl.DataFrame({
         "query_id": ids, "variant_id": [f"{one}:{i}" for i, one in enumerate(ids)], "text": ids, "original_text": ids,
         "method": draw.choice(["a", "b"], n), "settings": draw.choice(['{"k": 1}', '{"k": 2}'], n),
-        "outcome": draw.choice(np.array(["fairer and better", "same and same"], object), n),
+        "outcome": draw.choice(np.array(["better-less", "same-more"], object), n),
         "fair": draw.random(n) < 0.4, **values,
     })  # fmt: skip
 

@@ -73,7 +73,7 @@ class PairParts:
 
     def map(self, columns: Sequence[str], change: Change) -> pl.DataFrame:
         """What a function makes of each part, together; for what has few rows for each query."""
-        found = [change(frame) for frame in self.frames(columns)]
+        found = [_compact(change(frame)) for frame in self.frames(columns)]
         return pl.concat(found) if found else pl.DataFrame()
 
 
@@ -99,6 +99,11 @@ class _Changed(PairParts):
     @cached_property
     def queries(self) -> int:
         return self._base.queries
+
+
+def _compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """A few rows of a part without the rest of it, which their texts would keep in memory."""
+    return pl.DataFrame(pl.from_arrow(frame.rechunk().to_arrow())).cast(dict(frame.schema))  # type: ignore[arg-type]
 
 
 def parts_of(pairs: pl.DataFrame | PairParts) -> PairParts:

@@ -25,7 +25,7 @@ def frames_of(store: Store, manifest: Manifest, columns: list[str] | None = None
 
 def step_parts(store: Store, manifest: Manifest) -> PairParts:
     """The rows of a finished step whose parts have whole queries: pairs, and what was held out."""
-    return PairParts(lambda columns: frames_of(store, manifest, columns), list(manifest.columns))
+    return PairParts(lambda columns: frames_of(store, manifest, columns), _columns(store, manifest))
 
 
 def query_parts(store: Store, manifest: Manifest) -> PairParts:
@@ -36,7 +36,14 @@ def query_parts(store: Store, manifest: Manifest) -> PairParts:
         for frame in _whole_queries(frames_of(store, manifest, names)):
             yield frame.select(columns)
 
-    return PairParts(read, list(manifest.columns))
+    return PairParts(read, _columns(store, manifest))
+
+
+def _columns(store: Store, manifest: Manifest) -> list[str]:
+    """The columns in their own order; a manifest has them in that of their names."""
+    if not manifest.parts:
+        return list(manifest.columns)
+    return list(store.open_part(manifest, manifest.parts[0]).schema_arrow.names)
 
 
 def _whole_queries(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
