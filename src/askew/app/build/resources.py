@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.app.build.mapped import mapped, mentions_of, ordinals_of, write_id_ranks, write_mentions
 from askew.app.scoring.annotate import STEP
 from askew.app.scoring.lists import JudgedQueries
 from askew.app.search.retrieve import index_documents
-from askew.core.errors import DataError
 from askew.core.fingerprint import fingerprint
-from askew.core.tables import counts_of
+from askew.core.ranking import Ints
 from askew.core.who import ANY
 from askew.corpora.collection import Collection, open_collection
 from askew.engine.run import run_step, step_key
@@ -117,24 +117,41 @@ class Resources:
         """Names the mentions of the documents."""
         return step_key(stage, self.documents.key)
 
-    def mentions(self, stage: Stage, who: str = ANY, step: str = STEP) -> DocMentions:
-        """Mentions of every document, or those of some classes, in the order of the index."""
-        with self.store.lock(f"{step}-{self.mentions_key(stage)}"):
+    def mentions(self, stage: Stage, who: str = ANY, step: str = STEP, by_group: bool = False) -> DocMentions:
+        """Mentions of every document, or those of some classes, in the order of the index; mapped from disk.
+
+        Documents that are judged and not in the collection come after the others, and are not known.
+        """
+        key, documents = self.mentions_key(stage), len(self.judged_documents[0])
+        name = f"mapped-{step}-{fingerprint([key, who, documents, self.index_key('bm25', {})])}"
+
+        where = f"collection {self.collection.id}"
+
+        def make(folder: Path) -> dict[str, Any]:
             manifest = run_step(self.store, step, stage, self.documents).manifest
-        table = pa.concat_tables(self.store.read(manifest))
-        if not table["doc_id"].combine_chunks().equals(self.doc_ids):
-            raise DataError(f"collection {self.collection.id}: the documents have changed since they were indexed")
-        groups, counts = counts_of(table, who)
-        tokens_of = table["tokens"].to_numpy()
-        return DocMentions(groups, counts, np.maximum(tokens_of, 0).astype(np.int32), np.ones(len(table), np.bool_))
+            return write_mentions(folder, self.store.read(manifest), self.doc_ids, documents, who, by_group, where)
+
+        with self.store.lock(f"{step}-{key}"):
+            return mentions_of(*mapped(self.store.local / name, make))
+
+    @cached_property
+    def id_ranks(self) -> Ints | None:
+        """The rank of each document id by its bytes, by which ties are broken; None where that is its ordinal."""
+        ids = self.judged_documents[0]
+        extra = fingerprint(ids[len(self.doc_ids) :].to_pylist())
+        name = f"mapped-ids-{fingerprint([self.index_key('bm25', {}), extra])}"
+        with self.store.lock(name):
+            arrays, _ = mapped(self.store.local / name, lambda folder: write_id_ranks(folder, ids))
+        return arrays.get("ranks")
 
     @cached_property
     def judged_documents(self) -> tuple[pa.Array, JudgedQueries]:
         """All document ids, those that are judged and not in the collection at the end; and the judgements."""
         table = self.judgements.table
-        extra = pc.unique(table["doc_id"]).filter(
-            pc.invert(pc.is_in(pc.unique(table["doc_id"]), value_set=self.doc_ids))
-        )
-        every = pa.concat_arrays([self.doc_ids, extra.cast(pa.string())])
-        places = pc.index_in(table["doc_id"], value_set=every).to_numpy().astype(np.int64)
-        return every, JudgedQueries.of(table["query_id"], places, table["relevance"].to_numpy().astype(np.int64))
+        wanted = pc.unique(table["doc_id"]).cast(pa.string())
+        places = ordinals_of(wanted, self.doc_ids)
+        absent = np.flatnonzero(places < 0)
+        places[absent] = len(self.doc_ids) + np.arange(len(absent))
+        every = pa.concat_arrays([self.doc_ids, wanted.take(pa.array(absent))]) if len(absent) else self.doc_ids
+        docs = places[pc.index_in(table["doc_id"], value_set=wanted).to_numpy()]
+        return every, JudgedQueries.of(table["query_id"], docs, table["relevance"].to_numpy().astype(np.int64))
