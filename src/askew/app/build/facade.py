@@ -174,7 +174,11 @@ def build(
     check_engine(engine, workers, address)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
     with _executor(engine, workers, address) as executor:
-        return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+        ready.resources.executor = executor
+        try:
+            return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+        finally:
+            ready.resources.executor = None
 
 
 def _source(collection: object, store: Store) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.app.build.indexing import build_in_shards, can_shard
 from askew.app.build.mapped import mapped, mentions_of, ordinals_of, write_id_ranks, write_mentions
 from askew.app.scoring.annotate import STEP
 from askew.app.scoring.lists import JudgedQueries
@@ -23,6 +24,9 @@ from askew.core.fingerprint import fingerprint
 from askew.core.ranking import Ints
 from askew.core.who import ANY
 from askew.corpora.collection import Collection, open_collection
+from askew.engine.executor import Executor
+from askew.engine.files import LocalFiles
+from askew.engine.folders import fetch_folder, has_folder, put_folder
 from askew.engine.run import run_step, step_key
 from askew.engine.store import Store
 from askew.plugins.kinds import DocMentions, Stage
@@ -74,6 +78,8 @@ class Resources:
 
     def __init__(self, source: object, store: Store, fields: Sequence[str] = (), split: str | None = None) -> None:
         self.store = store
+        # The workers of this process, where it has some: they build an index in shards.
+        self.executor: Executor | None = None
         self.collection = open_collection(source, fields, split)
         self.documents = Documents(self.collection, store)
 
@@ -98,14 +104,28 @@ class Resources:
         return fingerprint({"index": ranker, "settings": settings, "documents": self.documents.key})
 
     def index(self, ranker: str = "bm25", settings: dict[str, Any] | None = None) -> Path:
-        """The folder of the index, made where it is not there."""
+        """The folder of the index on this machine: found, fetched from the store, or made.
+
+        Where the store is not a folder, an index that is made is put there too, so that no other machine makes it.
+        """
         name = f"index-{ranker}-{self.index_key(ranker, settings or {})}"
         folder = self.store.local / name
-        if not (folder / "header.json").exists():
-            # Two processes may want it at once; the second finds it made.
-            with self.store.lock(name):
-                if not (folder / "header.json").exists():
-                    index_documents(self.collection, folder, ranker, settings or {})
+        if (folder / "header.json").exists():
+            return folder
+        files, elsewhere = self.store.files, not isinstance(self.store.files, LocalFiles)
+        # Two processes may want it at once; the second finds it made.
+        with self.store.lock(name):
+            if (folder / "header.json").exists():
+                return folder
+            if elsewhere and has_folder(files, name):
+                fetch_folder(files, name, folder)
+                return folder
+            if self.executor is not None and can_shard(ranker):
+                build_in_shards(self.store, self.documents, folder, ranker, settings or {}, self.executor)
+            else:
+                index_documents(self.collection, folder, ranker, settings or {})
+            if elsewhere:
+                put_folder(files, name, folder)
         return folder
 
     @cached_property
@@ -128,10 +148,10 @@ class Resources:
         where = f"collection {self.collection.id}"
 
         def make(folder: Path) -> dict[str, Any]:
-            manifest = run_step(self.store, step, stage, self.documents).manifest
             return write_mentions(folder, self.store.read(manifest), self.doc_ids, documents, who, by_group, where)
 
         with self.store.lock(f"{step}-{key}"):
+            manifest = run_step(self.store, step, stage, self.documents).manifest
             return mentions_of(*mapped(self.store.local / name, make))
 
     @cached_property
