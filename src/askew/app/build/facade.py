@@ -17,6 +17,7 @@ from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
+from askew.app.build.rows import step_parts
 from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
@@ -42,7 +43,9 @@ class Pairs:
     def notes(self) -> list[str]:
         """What a user should know before relying on the figures."""
         stage, pairs = self.build.select, self.outcomes.get("pairs")
-        judged = judged_note(stage, self.table()) if stage and pairs and pairs.manifest.parts else None
+        judged = None
+        if stage and pairs and pairs.manifest.parts:
+            judged = judged_note(stage, step_parts(self.store, pairs.manifest))
         live = engine_notes(step.stage for step in self.build.plan.steps)
         return [*self.build.notes, *live, *([f"pairs: {judged}"] if judged else [])]
 
@@ -171,7 +174,11 @@ def build(
     check_engine(engine, workers, address)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
     with _executor(engine, workers, address) as executor:
-        return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+        ready.resources.executor = executor
+        try:
+            return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+        finally:
+            ready.resources.executor = None
 
 
 def _source(collection: object, store: Store) -> str:
