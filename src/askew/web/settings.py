@@ -19,7 +19,9 @@ class ServerLimits:
 
     ``rate`` is in requests a second for each client, ``burst`` how many may come at once. ``waiting`` requests may wait
     for one of the ``threads``; more are told to come back. ``open`` requests may be there at once, and ``uploading``
-    uploads among them; a sender that is silent for ``body_seconds`` is not waited for.
+    uploads among them. At most ``connections`` are open, ``per_address`` of them from one address. The head of a
+    request has to come within ``head_seconds``. Its body may pause for ``body_seconds`` and has to be whole after
+    ``whole_seconds``. An answer of which nothing is taken for ``stall_seconds`` is given up.
     """
 
     body_bytes: int = 1 << 20
@@ -32,7 +34,12 @@ class ServerLimits:
     uploads: int = 16
     open: int = 1000
     uploading: int = 4
+    connections: int = 2000
+    per_address: int = 200
+    head_seconds: float = 10.0
     body_seconds: float = 20.0
+    whole_seconds: float = 120.0
+    stall_seconds: float = 20.0
     drain_seconds: int = 30
 
     @classmethod
