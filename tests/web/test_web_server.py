@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 import uvicorn
@@ -38,6 +39,8 @@ def started(store):
 
 def test_sigterm_lets_an_answer_that_was_begun_be_finished(started):
     process, port = started
+    # What is compiled for the first use is compiled now, and not while the service waits for its last answer.
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/api/reformulate?q=nurse").close()
     body = json.dumps({"queries": ["how to become a nurse", "symptoms of heart attack"]}).encode()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         head = (

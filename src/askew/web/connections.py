@@ -164,11 +164,12 @@ class Networks:
 def client_key(address: str) -> str:
     """Who a client is, for counting: an address; of version 6 the network of 64 bits, for one client has all of it."""
     if ":" not in address:
-        return address
+        # What a proxy passes on may be anything.
+        return address[:64]
     try:
         found = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
-        return address
+        return address[:64]
     return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askew.web.access import Access
 from askew.web.connections import SCARCE, client_key
+from askew.web.lane import LaneFailed
 from askew.web.limits import Rate, Room
 from askew.web.problems import CODES, MESSAGES, Problem, too_many
 from askew.web.replies import wants_json
@@ -48,6 +49,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate, show: Show) -> None:
         self.app, self._settings, self._access, self._rate, self._show = app, settings, access, rate, show
+        self._hosts = tuple(name.strip("[]").lower() for name in settings.allowed_hosts)
         self._open, self._uploading = Room(settings.limits.open), Room(settings.limits.uploading)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +87,8 @@ class Guard:
         if isinstance(error, OSError) and error.errno in SCARCE:
             _log.error("no file descriptors are left; raise the limit (ulimit -n) before askew serve")
             return Problem(503, CODES[503], MESSAGES[503], {"retry-after": "1"})
-        _log.error("internal error: %s at %s", type(error).__name__, place_of(error))
+        what = str(error) if isinstance(error, LaneFailed) else f"{type(error).__name__} at {place_of(error)}"
+        _log.error("internal error: %s", what)
         return Problem(500, CODES[500], MESSAGES[500])
 
     def _refusal(self, scope: Scope) -> Response | None:
@@ -102,10 +105,11 @@ class Guard:
         return self._ask_for_token(scope)
 
     def _check_host(self, headers: Headers) -> None:
-        """On loopback only its own names are answered: a page elsewhere could give its own name our address."""
-        name = host_of(f"//{headers.get('host', '')}")
-        if self._settings.loopback and not is_loopback(name):
-            raise Problem(421, CODES[421], "this service answers to localhost only")
+        """Only known names are answered: a page elsewhere could give its own name our address."""
+        name, given = host_of(f"//{headers.get('host', '')}"), self._settings
+        known = is_loopback(name) or name in (*self._hosts, given.host.strip("[]").lower())
+        if not known and (given.loopback or given.allowed_hosts):
+            raise Problem(421, CODES[421], "this service does not answer under this name; --allowed-host adds one")
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """A page elsewhere may not post here in the name of who reads it."""
@@ -114,8 +118,12 @@ class Guard:
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None and site not in ("same-origin", "none"):
             raise Problem(403, CODES[403], "only pages of this service may post to it")
-        if site is None and origin is not None and origin.partition("://")[2] != headers.get("host"):
+        if site is None and origin is not None and not self._is_own(origin, headers):
             raise Problem(403, CODES[403], "only pages of this service may post to it")
+
+    def _is_own(self, origin: str, headers: Headers) -> bool:
+        """Whether a page came from here. A proxy may pass another Host on; then the names that are allowed count."""
+        return origin.partition("://")[2] == headers.get("host") or host_of(origin) in self._hosts
 
     def _check_rate(self, scope: Scope) -> None:
         wait = self._rate.take(client_of(scope))

@@ -101,12 +101,13 @@ def serve(settings: Settings, ready: Told, verbose: bool = False) -> None:
 
 def make_server(app: ASGIApp, settings: Settings, connections: int) -> LimitedServer:
     """The server of an application; it listens once it is run."""
-    # Addresses in headers are not believed: anyone can write them, and the rate is counted by address.
+    # Anyone can write an address into a header, and the rate is counted by address: only named proxies are believed.
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="on", server_header=False, proxy_headers=False, ws="none",
+        app, log_config=None, access_log=False, lifespan="on", server_header=False, ws="none",
+        proxy_headers=bool(settings.proxies), forwarded_allow_ips=list(settings.proxies),
         timeout_graceful_shutdown=settings.limits.drain_seconds, timeout_keep_alive=15,
     )  # fmt: skip
-    return LimitedServer(config, Connections(settings.limits, connections))
+    return LimitedServer(config, Connections(settings.limits, connections, settings.proxies))
 
 
 def listen(settings: Settings) -> socket.socket:
