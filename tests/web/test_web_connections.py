@@ -221,16 +221,34 @@ def test_thousands_of_refusals_are_one_line_a_minute(caplog):
     ]
 
 
-def test_the_same_warning_is_written_once_a_minute_and_says_how_often_it_came(caplog):
-    now = [0.0]
-    logger = logging.getLogger("askew.web.another")
-    logger.addFilter(OncePerMinute(clock=lambda: now[0]))
+@pytest.fixture
+def written():
+    """What a handler writes that has the filter of the service, with a clock that stands still."""
+    now, lines = [0.0], []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    handler.addFilter(OncePerMinute(clock=lambda: now[0]))
+    names = ("askew.some", "library")
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
+    yield now, lines
+    for name in names:
+        logging.getLogger(name).removeHandler(handler)
+
+
+def test_the_same_warning_is_written_once_a_minute_and_says_how_often_it_came(written):
+    now, lines = written
+    logger = logging.getLogger("askew.some")
     for now[0] in (0.0, 1.0, 2.0, EVERY + 1):
         logger.warning("odd request %s", "a")
     logger.warning("another")
-    assert [record.getMessage() for record in caplog.records] == [
-        "odd request a", "odd request a (2 more since the last such line)", "another",
-    ]  # fmt: skip
+    assert lines == ["odd request a", "odd request a (2 more since the last such line)", "another"]
+
+
+def test_a_warning_of_a_library_is_one_line_whatever_was_sent(written):
+    for sent in range(100):
+        logging.getLogger("library").warning("odd byte %d", sent)
+    assert written[1] == ["odd byte 0"]
 
 
 LIMITED = """

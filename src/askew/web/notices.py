@@ -45,23 +45,27 @@ class OncePerMinute(logging.Filter):
         """Whether a record is written. Lines below a warning were asked for and are all written."""
         if record.levelno < logging.WARNING:
             return True
-        text, now = record.getMessage(), self._clock()
-        last, left_out = self._seen.get(text, (-float("inf"), 0))
+        key, now = _key(record), self._clock()
+        last, left_out = self._seen.get(key, (-float("inf"), 0))
         if now - last < EVERY:
-            self._seen[text] = (last, left_out + 1)
+            self._seen[key] = (last, left_out + 1)
             return False
-        self._seen[text] = (now, 0)
-        self._seen.move_to_end(text)
+        self._seen[key] = (now, 0)
+        self._seen.move_to_end(key)
         while len(self._seen) > _MOST_MESSAGES:
             self._seen.popitem(last=False)
         if left_out:
-            record.msg, record.args = f"{text} ({left_out:,} more since the last such line)", None
+            record.msg, record.args = f"{record.getMessage()} ({left_out:,} more since the last such line)", None
         return True
 
 
+def _key(record: logging.LogRecord) -> str:
+    """What counts as the same line. Lines of libraries may hold what was sent, so it is where they are written."""
+    return record.getMessage() if record.name.startswith("askew") else f"{record.pathname}:{record.lineno}"
+
+
 def quiet_logs() -> None:
-    """Bound what the server, the event loop and the service itself write."""
-    for name in ("uvicorn.error", "asyncio", "askew.web"):
-        logger = logging.getLogger(name)
-        if not any(isinstance(one, OncePerMinute) for one in logger.filters):
-            logger.addFilter(OncePerMinute())
+    """Bound what the service and every library of it write, wherever the lines go."""
+    for handler in logging.getLogger().handlers:
+        if not any(isinstance(one, OncePerMinute) for one in handler.filters):
+            handler.addFilter(OncePerMinute())
