@@ -15,7 +15,7 @@ from askew.web.guard import place_of
 from askew.web.lane import Opened, read_message, send_message
 from askew.web.problems import Problem, problem_of
 
-_NICE = 15
+_NICE = 5
 # The service ends a job that is late; where it cannot, because it was killed, the process ends itself a little later.
 _LATER = 10
 Answer = tuple[str, object]
