@@ -88,8 +88,10 @@ class BagSearcher:
                 w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
             )  # fmt: skip
 
-        parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))
-        if self.threads == 1:
+        # Of few queries a part for each thread: to hand out a part takes as long as to search a query or two.
+        most = self.threads * (8 if count > 64 * self.threads and self.threads > 1 else 1)
+        parts = np.array_split(np.arange(count), max(1, min(count, most)))
+        if len(parts) == 1:
             work(parts[0])
         else:
             list(self._pool.map(work, parts))
