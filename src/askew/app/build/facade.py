@@ -162,6 +162,7 @@ def build(
     engine: str = defaults.ENGINE,
     workers: int | None = None,
     address: str | None = None,
+    gpus: float | None = None,
     progress: StepProgress | None = None,
 ) -> Pairs:
     """Run a recipe: classify, reformulate, filter, search, score, select. Finished steps are found in the store.
@@ -169,11 +170,12 @@ def build(
     ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` takes the place of the recipe's:
     whatever a ``Collection`` can be opened from. ``groups`` are counted by every measure and method. ``settings``
     change single values, as in ``{"retrieve": {"k": 50}}``. ``workers`` processes share the work (``engine="ray"``:
-    actors of the cluster at ``address``). An interrupted build goes on from where it was.
+    actors of the cluster at ``address``, where each that runs a neural model has ``gpus`` GPUs, 1 unless given). An
+    interrupted build goes on from where it was.
     """
-    check_engine(engine, workers, address)
+    check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
-    with _executor(engine, workers, address) as executor:
+    with _executor(engine, workers, address, gpus) as executor:
         ready.resources.executor = executor
         try:
             return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
@@ -190,22 +192,24 @@ def _source(collection: object, store: Store) -> str:
     return opened.source or str(opened.save(store.local / f"collection-{opened.digest()}"))
 
 
-def check_engine(engine: str, workers: int | None, address: str | None) -> None:
+def check_engine(engine: str, workers: int | None, address: str | None, gpus: float | None = None) -> None:
     """Refuse what cannot run, before anything is read."""
     check_name("engine", engine, ENGINES)
     if engine == "local" and address is not None:
         raise ConfigError("address= is for engine='ray'")
+    if engine == "local" and gpus is not None:
+        raise ConfigError("gpus= is for engine='ray'")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers=: expected 1 or more, found {workers}")
 
 
 @contextlib.contextmanager
-def _executor(engine: str, workers: int | None, address: str | None) -> Iterator[Any]:
+def _executor(engine: str, workers: int | None, address: str | None, gpus: float | None) -> Iterator[Any]:
     """Who runs the shards of steps; None is this process."""
     if engine == "ray":
         from askew.engine.ray_actors import RayExecutor
 
-        with RayExecutor(address, workers) as executor:
+        with RayExecutor(address, workers, gpus=1.0 if gpus is None else gpus) as executor:
             yield executor
     elif workers is not None and workers > 1:
         from askew.engine.workers import Workers
