@@ -125,6 +125,9 @@ def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
     is_original = pl.col("method") == ORIGINAL
     originals, variants = scored.filter(is_original), scored.filter(~is_original)
     ids = originals.get_column("query_id")
+    if len(ids) == 1 and (variants.get_column("query_id") == ids[0]).all():
+        # One query, as in the explorer: there is nothing to look up.
+        return originals, variants, np.zeros(len(variants), np.int64)
     if ids.n_unique() < len(ids):
         query = ids.filter(ids.is_duplicated())[0]
         raise DataError(
@@ -143,7 +146,7 @@ def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
 def numbers(table: pl.DataFrame, name: str) -> Floats:
     """A measure's column with NaN where there is no score. Infinite scores are nobody's."""
     column = table.get_column(column_of(name))
-    # A null becomes NaN on the way to numpy. Each step of polars costs more than all of numpy on the few rows of a query.
+    # A null becomes NaN on the way to numpy. On the few rows of a query each step of polars costs more than numpy's.
     values = (column if column.dtype == pl.Float64 else column.cast(pl.Float64)).to_numpy()
     infinite = np.isinf(values)
     if infinite.any():
