@@ -28,6 +28,12 @@ Progress = Callable[[int, int, str], None]
 _SQLITE = ("", "-wal", "-shm")
 
 
+def tell(progress: Progress | None, done: int, total: int, label: str) -> None:
+    """Report what is being done, where anyone asked."""
+    if progress is not None:
+        progress(done, total, label)
+
+
 class AuditedEngine:
     """A ranker with the texts of the documents that it found."""
 
@@ -107,11 +113,6 @@ def open_engine(
         made: RankerPlugin = engine._ranker
         return made
     return engine if isinstance(engine, RankerPlugin) else callable_ranker(engine)
-
-
-def is_opened_by_name(engine: object) -> bool:
-    """Whether the ranker is ours alone, so that a file of answers may be given to it."""
-    return isinstance(engine, str)
 
 
 def answers_place(ranker: RankerPlugin, out: str | Path | None, store: str | Path | None) -> Path | None:

@@ -14,8 +14,8 @@ from askew.app.scoring.comparable import BETTER
 from askew.publish.card import NOT_BIAS
 from askew.publish.page import numerals as n
 from askew.publish.page.counted import part_name
-from askew.publish.page.document import Section, code, document, facts, heading, listed, paragraph
-from askew.publish.page.markup import Markup, join, shown, tag
+from askew.publish.page.document import Section, code, document, facts, folded, heading, listed, paragraph
+from askew.publish.page.markup import Markup, join, quoted, shown, tag
 from askew.publish.page.parts import PageParts
 from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Table, columns, table
 from askew.publish.page.writing import check_out, write_report
@@ -60,7 +60,8 @@ def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False
         paragraph("Bias (lean) of the results of a search engine, where it comes from, and what reduces it.",
                   kind="lead"),
         facts([
-            ("engine", code(report.engine)), ("queries", n.count(report.queries)),
+            ("engine", code(report.engine)), ("searched", f"{report.audited:%Y-%m-%d %H:%M} UTC"),
+            ("queries", n.count(report.queries)),
             ("queries without results", n.count(report.unanswered)), ("results per query", n.count(report.k)),
             ("groups", ", ".join(report.lean.groups)), ("deciding measure", code(report.lean.text)),
         ]),
@@ -78,15 +79,13 @@ def _lean_section(report: AuditReport, parts: PageParts) -> Section:
     for one in report.asked:
         found = report.mean(one.text)
         ends = n.NONE if found.low is None or found.high is None else f"[{n.mean(found.low)}, {n.mean(found.high)}]"
-        rows.append([one.text, n.mean(found.mean), ends, n.count(found.n), BETTER[one.direction], one.signature])
+        rows.append([one.text, n.mean(found.mean), ends, n.count(found.n), BETTER[one.direction]])
     head = [Column("measure", CODE), Column("mean"), Column("95% interval"), Column("n queries"),
-            Column("better", WORDS), Column("signature", CODE)]  # fmt: skip
-    said = (
-        "Intervals are valid for every distribution where a measure has bounds, else approximate. A signature names "
-        "every choice that a number depends on."
-    )
+            Column("better", WORDS)]  # fmt: skip
+    said = "Intervals are valid for every distribution where a measure has bounds, else approximate."
     drawn = parts.table(table("measures", "Means over queries", head, rows, report.reading, said), report.to_polars())
-    return Section("lean", "Lean", [drawn])
+    signatures = "\n".join(one.signature for one in report.asked)
+    return Section("lean", "Lean", [drawn, folded("Signatures: every choice that a number depends on", signatures)])
 
 
 def _parts_section(report: AuditReport, parts: PageParts) -> list[Section]:
@@ -128,12 +127,21 @@ def _worst(report: AuditReport, place: int, one: WorstQuery) -> Markup:
     counts = ", ".join(f"{group} {count:,}" for group, count in one.mentions.items())
     named = f"; the query itself names {', '.join(one.named)}" if one.named else ""
     values = "; ".join(f"{text} {n.mean(value)}" for text, value in one.values.items())
+    suggested = [_suggestion(tried) for tried in report.reformulations.suggested if tried.query_id == one.query_id]
     results = tag("ol", *(tag("li", _result(report, found), value=found.rank) for found in one.results))
     return join([
         heading(f"{place}. {shown(one.text)}"), paragraph(code(one.query_id), f": {values}", kind="note"),
-        paragraph(f"Words in these results: {counts}{named}", kind="note"),
+        paragraph(f"Words in these results: {counts}{named}", kind="note"), *suggested,
         tag("details", tag("summary", f"{len(one.results)} results"), results),
     ])  # fmt: skip
+
+
+def _suggestion(one: Tried) -> Markup:
+    told = (
+        f" (P(same) {n.share(one.same, 0)}; lean {n.mean(one.lean[0])} to {n.mean(one.lean[1])}; "
+        f"{n.share(one.kept, 0)} of the results kept)"
+    )
+    return paragraph("Suggested: ", quoted(one.text), told)
 
 
 def _result(report: AuditReport, found: MarkedResult) -> Markup:
@@ -150,19 +158,20 @@ def _reformulations_section(report: AuditReport, parts: PageParts, keep_queries:
     found = report.reformulations
     if not found.tried:
         return Section("reformulations", "Reformulations", [paragraph("None was tried."), *_dropped(report)])
+    effect = report.measures.effectiveness
     texts = {one.query_id: one.text for one in report.worst}
     grouped: dict[str, list[list[str]]] = {}
     for one in found.tried:
-        grouped.setdefault(one.query_id, []).append(_row(one))
-    head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("method", NAME), Column("P(same)"),
-            Column("lean before"), Column("lean after"), Column("lean", NAME), Column("results kept"),
-            Column("effectiveness before"), Column("after"), Column("outcome", NAME)]  # fmt: skip
-    effect = report.measures.effectiveness
+        grouped.setdefault(one.query_id, []).append(_row(one, effect is not None))
+    judged = [] if effect is None else [Column(f"{effect.text} before"), Column("after"), Column("outcome", NAME)]
+    head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("lean before"), Column("lean after"),
+            Column("lean", NAME), Column("results kept"), *judged, Column("P(same)"),
+            Column("method", NAME)]  # fmt: skip
     by = "not measured: there are no judgements" if effect is None else f"by {effect.text}"
     note = (
         f"Lean by {report.lean.text}, effectiveness {by}. P(same): probability that it asks for the same "
-        f"({found.model}). Suggested: leans less, keeps at least {n.share(report.agree, 0)} of the results and loses "
-        "no effectiveness where that is judged."
+        f"({found.model}). Suggested: leans at least {n.share(report.settings.reduction, 0)} less, keeps at least "
+        f"{n.share(report.settings.agree, 0)} of the results and loses no effectiveness where that is judged."
     )
     caption = "Reformulations of the worst queries, searched with the same engine"
     groups = [Group(shown(texts[query]), rows) for query, rows in grouped.items()]
@@ -170,11 +179,11 @@ def _reformulations_section(report: AuditReport, parts: PageParts, keep_queries:
     return Section("reformulations", "Reformulations", [drawn, *_dropped(report)])
 
 
-def _row(one: Tried) -> list[str]:
+def _row(one: Tried, is_judged: bool) -> list[str]:
+    effect = [*(n.mean(value) for value in one.effectiveness), one.outcome or n.NONE] if is_judged else []
     return [
-        one.text, "yes" if one.suggested else "", one.method, n.share(one.same, 0), n.mean(one.lean[0]),
-        n.mean(one.lean[1]), one.lean_verdict or n.NONE, n.share(one.kept, 0), n.mean(one.effectiveness[0]),
-        n.mean(one.effectiveness[1]), one.outcome or n.NONE,
+        one.text, "yes" if one.suggested else "", n.mean(one.lean[0]), n.mean(one.lean[1]),
+        one.lean_verdict or n.NONE, n.share(one.kept, 0), *effect, n.share(one.same, 0), one.method,
     ]  # fmt: skip
 
 
