@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 from askew.core.address import is_secret_name
 from askew.core.errors import ConfigError, UnknownName
@@ -15,7 +16,16 @@ from askew.plugins.limits import Count, Positive
 from askew.rankers.engines.client import Answer, EngineError
 from askew.rankers.engines.plugin import EnginePlugin
 from askew.rankers.engines.secret import Authentication, SecretSource
-from askew.rankers.engines.shape import HitPaths, QueryText, fill_params, fill_url, fill_value, has_place, read_body
+from askew.rankers.engines.shape import (
+    HitPaths,
+    QueryText,
+    fill_params,
+    fill_url,
+    fill_value,
+    has_place,
+    read_body,
+    text_names,
+)
 from askew.rankers.engines.wire import Wire, checked_url, status_error
 
 _FOLDER = DATA / "engines"
@@ -106,9 +116,9 @@ class HttpEngine:
         places = [address, self._params, self._body]
         if not has_place(places):
             raise ConfigError("http: there is no place for the query; put {query} into url=, params= or body=")
-        in_url = [one.partition("=")[0] for one in address.partition("?")[2].split("&")]
-        for name in (*in_url, *self._params, *self._headers):
-            if is_secret_name(name.removeprefix("X-").removeprefix("x-")) or name.lower() in ("cookie", "x-auth"):
+        in_url = [unquote_plus(one.partition("=")[0]) for one in address.partition("?")[2].split("&")]
+        for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
+            if _may_be_secret(name):
                 raise ConfigError(
                     f"http: {name!r} looks like a secret, which settings must not hold; give auth_env= or auth_file= "
                     "with auth_scheme=, or headers_env="
@@ -116,6 +126,10 @@ class HttpEngine:
 
     def __repr__(self) -> str:
         return f"HttpEngine({self.id!r})"
+
+
+def _may_be_secret(name: str) -> bool:
+    return is_secret_name(name.removeprefix("X-").removeprefix("x-")) or name.lower() in ("cookie", "x-auth")
 
 
 def templates() -> list[str]:
