@@ -122,6 +122,31 @@ def test_an_engine_that_cannot_be_opened_is_one_line(askew, server, engine):
     askew(["audit", engine, "--queries", "queries.tsv"]).refused(2)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("plain.txt", "ward of marple\n", "found 1; put an id and a TAB before each text"),
+        ("tabs.tsv", "1\tward\tof marple\n", "found 3; a text has no TAB in it"),
+        ("a.jsonl", '{"query_id": 1, "text": ["marple"]}\n', "found a list"),
+        ("b.jsonl", '"ward of marple"\n', "found a text"),
+        ("a.csv", "1,ward of marple\n", "found 2 fields"),
+    ],
+)
+def test_a_file_of_queries_that_cannot_be_read_is_not_quoted(askew, server, files, name, text, said):
+    files.text(name, text)
+    done = askew([*command(server), "--queries", name])
+    done.refused(3, f"{name}:1: ", said)
+    assert "marple" not in done.err and server.queries == []
+
+
+def test_a_file_of_queries_that_is_not_there_is_named(askew, server):
+    askew([*command(server), "--queries", "none.tsv"]).refused(3, "queries none.tsv: there is no such file; check --q")
+
+
+def test_a_template_is_no_engine_but_says_which(askew, server):
+    askew(["audit", "solr", "--queries", "queries.tsv"]).refused(2, "give http with template=solr")
+
+
 def test_a_setting_of_a_method_that_does_not_take_part_is_refused(askew, server):
     askew(command(server, "--set", "stem.porter.x=1")).refused(
         2, "--set: no method of this audit is called 'stem.porter'"

@@ -275,6 +275,28 @@ def test_a_certificate_that_is_not_trusted_is_refused_and_ones_own_authority_can
         assert len(http(url).search(["station"], 3).docs) == 1
 
 
+def test_a_place_in_a_list_may_be_a_number(server):
+    own = {"hits_at": "hits", "id_at": 0, "score_at": 1, "text_at": 2}
+    same = own | {name: str(value) for name, value in own.items()}
+    url = f"{server.url}/search?q={{query}}"
+    assert HttpEngine(url, **own).settings() == HttpEngine(url, **same).settings()
+
+
+def test_a_request_that_is_refused_is_shown_with_a_place_for_the_query(server, make):
+    server.failures.extend([ServerFault(400)] * 9)
+    with pytest.raises(EngineError) as caught:
+        make(params={"in": "title & text"}).search(["zebra of marple", "station"], 3)
+    said = str(caught.value)
+    assert "the request was GET /search?q={query}&size={k}&in=title%20%26%20text;" in said
+    assert "zebra" not in said and "refused='empty'" not in said
+
+
+def test_only_where_other_queries_were_answered_a_refused_one_may_count_as_empty(server, make):
+    server.failures.extend([None, ServerFault(400)])
+    with pytest.raises(EngineError, match="refused='empty' counts such queries as finding nothing"):
+        make(concurrency=1).search(["station", "zebra of marple"], 3)
+
+
 def test_a_field_of_the_body_that_is_named_like_a_secret_may_be_searched():
     body = {"query": {"token": "{query}"}, "filter": [{"key": "language", "value": "en"}], "token": {"boost": 2}}
     assert HttpEngine("http://host/search", body=body).settings()["body"] == body

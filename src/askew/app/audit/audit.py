@@ -97,7 +97,10 @@ class _Steps:
         self._queries = dict(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
         self._lines = engine.search(queries, how.k, "searching", progress)
         if not self._lines.height:
-            raise DataError(f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document")
+            raise DataError(
+                f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document; check its settings, "
+                "and whether it wants every word of a query (join=)"
+            )
         self.measured = self._measure()
 
     def _measure(self) -> EngineScores:

@@ -21,6 +21,7 @@ from askew.core.fingerprint import fingerprint
 from askew.plugins.kinds import RankerPlugin
 from askew.rankers.engines.callables import callable_ranker
 from askew.rankers.engines.client import EngineError
+from askew.rankers.engines.http import templates
 from askew.rankers.engines.ranker import EngineRanker
 
 # Called with what is done, of how much in all, and what is being done.
@@ -133,6 +134,8 @@ def _named(text: str) -> dict[str, Any]:
         return {**_read_settings(Path(rest)), "ranker": name}
     if rest and name != "callable":
         raise ConfigError(f"engine {text!r}: expected a name, NAME:SETTINGS.toml, callable:FILE.py:NAME or an address")
+    if name in templates():
+        raise ConfigError(f"engine {name!r}: this is a template of the ranker 'http'; give http with template={name}")
     return {"ranker": name, **({"function": rest} if rest else {})}
 
 

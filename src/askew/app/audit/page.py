@@ -96,7 +96,7 @@ def _parts_section(report: AuditReport, parts: PageParts) -> list[Section]:
              n.mean(one.net), f"[{n.mean(one.net_low)}, {n.mean(one.net_high)}]"]
             for one in found.parts
         ]  # fmt: skip
-        head = columns("part", "share", "95% interval", "net", "95% interval")
+        head = columns("part", "share", "95% interval", "net", "95% interval", kind=WORDS)
         caption = f"Parts of {found.measure} = {n.mean(found.value)} ({found.mentions:,} mentions)"
         data = pl.DataFrame([{k: v for k, v in vars(one).items() if k != "amounts"} for one in found.parts])
         note = (
