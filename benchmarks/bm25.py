@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from bm25_data import Collection, Real, Synthetic, tables
 
+from askew.core import machine
 from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.build import build_index
 from askew.rankers.bm25.index import Index
@@ -66,6 +68,7 @@ def compare(collection: Collection, count: int) -> None:
                 search(k)
                 theirs, _ = cpu_ms(lambda s=search, k=k: s(k), count)
                 print(f"        {name} {theirs:.3f} CPU: askew is {theirs / mine:.1f}x faster", flush=True)
+        print(_load())
     finally:
         shutil.rmtree(folder)
 
@@ -195,7 +198,7 @@ def _build(collection: Collection, folder: Path, index: Path) -> None:
     disk = sum(p.stat().st_size for p in index.rglob("*") if p.is_file()) >> 20
     print(
         f"{collection.size:>9,} passages: built in {built:.0f} s ({used:.0f} s CPU, peak {peak:,} MiB), weighted in "
-        f"{weighed:.0f} s (peak {_peak():,} MiB), {disk:,} MiB on disk"
+        f"{weighed:.0f} s (peak {_peak():,} MiB), {disk:,} MiB on disk; {_load()}"
     )
 
 
@@ -210,6 +213,11 @@ def _search(collection: Collection, count: int, index: Path) -> None:
         ranker.search(array, k)
         shown.append(f"k={k} {cpu_ms(lambda k=k: ranker.search(array, k), count)[0]:.3f}")
     print(f"{'':>9} opened in {opened:.2f} s; CPU ms a query: {', '.join(shown)}; peak {_peak():,} MiB")
+
+
+def _load() -> str:
+    """How busy the machine was: seconds grow with it, CPU seconds little."""
+    return f"load {os.getloadavg()[0]:.0f} on {machine.cores()} cores"
 
 
 def _peak() -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from askew.compiled import compiled
 from askew.core import machine
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
@@ -118,8 +119,15 @@ def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
 
 
 def _spread(which: Any, docs: Any, scores: Any, found: Any) -> Hits:
-    sizes = found[which]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
-    rows = np.repeat(which, sizes)
-    return Hits(offsets, docs[rows, within], scores[rows, within])
+    offsets = np.concatenate([[0], np.cumsum(found[which])]).astype(np.int64)
+    all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
+    _copy_rows(which, offsets, docs, scores, all_docs, all_scores)
+    return Hits(offsets, all_docs, all_scores)
+
+
+@compiled
+def _copy_rows(which: Any, offsets: Any, docs: Any, scores: Any, all_docs: Any, all_scores: Any) -> None:
+    for query in range(len(which)):
+        row, start = which[query], offsets[query]
+        for i in range(offsets[query + 1] - start):
+            all_docs[start + i], all_scores[start + i] = docs[row, i], scores[row, i]

@@ -47,6 +47,15 @@ class QueryLists(NamedTuple):
     table_step: Any
 
 
+class Open(NamedTuple):
+    """Documents that may still make it and what they have so far; ``rows`` and ``places`` are for ``add_dense``."""
+
+    docs: Any
+    sums: Any
+    rows: Any
+    places: Any
+
+
 # Columns: where we are, where the list ends and began, the first of its blocks, of its ranges and of its words of bits.
 AT, STOP, BEGIN, BLOCKS, RANGES, BITS = range(6)
 _COLUMNS = 6
@@ -59,6 +68,14 @@ def room_for_lists(count: int) -> QueryLists:
         np.zeros((count, _COLUMNS), np.int64), np.zeros(count), np.zeros(count), np.zeros(count),
         np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count),
     )  # fmt: skip
+
+
+@compiled
+def room_for_open(count: int) -> Open:
+    """Room for so many documents, and one that is written and not kept."""
+    return Open(
+        np.zeros(count + 1, np.int64), np.zeros(count + 1), np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    )
 
 
 @compiled
@@ -159,40 +176,61 @@ def most_near(doc: int, total: Any, dense: int, tables: int, query: QueryLists, 
     for m in range(dense):
         there = np.float64((lists.bits[query.table_bits[m] + word] >> shift) & np.uint64(1))
         total += there * query.table_step[m] * np.float64(lists.ranges[query.table_at[m] + (doc >> RANGE_BITS)])
+    return _most_without_bits(doc, total, dense, tables, query, lists)
+
+
+@compiled(forceinline=True)
+def _most_without_bits(doc: int, total: Any, dense: int, tables: int, query: QueryLists, lists: Lists) -> Any:
     for m in range(dense, tables):
         total += query.table_step[m] * np.float64(lists.ranges[query.table_at[m] + (doc >> RANGE_BITS)])
     return total
 
 
-@compiled(forceinline=True)
-def finish(doc: int, total: Any, most: Any, others: int, query: QueryLists, lists: Lists, floor: Any) -> Any:
-    """Add what the lists that can add less have for a document; -1 as soon as it cannot be enough.
+@compiled
+def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Open) -> None:
+    """Add what the lists with bits, among the first, have for some documents.
 
-    ``most`` starts as the bound with all lists; each look-up puts what is there in the place of what might have been.
+    One list at a time, places first, then what is there: so many loads are under way at once, none waiting for another.
     """
-    most *= 1.0 + 1e-9
+    for j in range(others):
+        if query.columns[j, BITS] < 0:
+            continue
+        first, begin, found = query.columns[j, BITS], query.columns[j, BEGIN], np.int64(0)
+        for c in range(count):
+            word, shift = first + (left.docs[c] >> WORD_BITS), np.uint64(left.docs[c] & 63)
+            bits = lists.bits[word]
+            before = np.int64(count_bits(bits & ((np.uint64(1) << shift) - np.uint64(1))))
+            left.rows[found], left.places[found] = c, begin + lists.ranks[word] + before
+            found += np.int64((bits >> shift) & np.uint64(1))
+        for i in range(found):
+            left.sums[left.rows[i]] += query.weight[j] * np.float64(lists.impacts[left.places[i]])
+
+
+@compiled(forceinline=True)
+def finish(
+    doc: int, total: Any, others: int, dense: int, tables: int, fixed: Any, query: QueryLists, lists: Lists, floor: Any
+) -> Any:
+    """Add what the lists without bits, among the first, have for a document; -1 as soon as it cannot be enough."""
+    if dense == others:
+        return total
+    most = _most_without_bits(doc, total + fixed, dense, tables, query, lists) * (1.0 + 1e-9)
     for j in range(others - 1, -1, -1):
+        if query.columns[j, BITS] >= 0:
+            continue
+        if most < floor[0]:
+            return -1.0
         if query.columns[j, RANGES] >= 0:
             might = query.step[j] * np.float64(lists.ranges[query.columns[j, RANGES] + (doc >> RANGE_BITS)])
         else:
             might = query.reach[j] - (query.reach[j - 1] if j > 0 else 0.0)
         if might == 0.0:
             continue
-        if query.columns[j, BITS] >= 0:
-            word = query.columns[j, BITS] + (doc >> WORD_BITS)
-            bits, mask = lists.bits[word], np.uint64(1) << np.uint64(doc & 63)
-            if bits & mask == 0:  # the bound knew it
-                continue
-            before = np.int64(count_bits(bits & (mask - np.uint64(1))))
-            found = query.weight[j] * np.float64(lists.impacts[query.columns[j, BEGIN] + lists.ranks[word] + before])
-        else:
-            place = seek(lists.docs, query.columns[j, AT], query.columns[j, STOP], doc)
-            query.columns[j, AT] = place
-            found = 0.0
-            if place < query.columns[j, STOP] and lists.docs[place] == doc:
-                found = query.weight[j] * np.float64(lists.impacts[place])
+        place = seek(lists.docs, query.columns[j, AT], query.columns[j, STOP], doc)
+        query.columns[j, AT] = place
+        found = 0.0
+        if place < query.columns[j, STOP] and lists.docs[place] == doc:
+            found = query.weight[j] * np.float64(lists.impacts[place])
+        # What is there takes the place of what might have been.
         total += found
         most += found - might
-        if most < floor[0]:
-            return -1.0
     return total

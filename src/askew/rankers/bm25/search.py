@@ -23,7 +23,9 @@ from askew.rankers.bm25.lists import (
     BLOCKS,
     STOP,
     Lists,
+    Open,
     QueryLists,
+    add_dense,
     choose_tables,
     essential_from,
     finish,
@@ -31,28 +33,21 @@ from askew.rankers.bm25.lists import (
     order_lists,
     rewind,
     room_for_lists,
+    room_for_open,
     seek,
-)  # fmt: skip
+)
 
 _WINDOW = 1 << 14
 _NO_DOC = 0x7FFFFFFF
 # Up to so many answers, list by list is faster than window by window.
 FEW = 100
-# One document in 32 is in the sample, 256 at a time. The floor expected is that of as many answers as the sample should
+# One document in 32 is in the sample, 512 at a time. The floor expected is that of as many answers as the sample should
 # have of the k best, and three standard deviations more.
-_SHARE, _SAMPLE, _DEVIATIONS = 32, 256, 3.0
-
-
-class Open(NamedTuple):
-    """Documents that may still make it: what they have so far, and the most they can come to."""
-
-    docs: Any
-    sums: Any
-    most: Any
+_SHARE, _SAMPLE, _DEVIATIONS = 32, 512, 3.0
 
 
 class Window(NamedTuple):
-    """Sums of a window of documents, a bit for each that has one, and the documents left of it."""
+    """Sums of a window of documents, and a bit for each that has one."""
 
     sums: Any
     touched: Any
@@ -83,13 +78,10 @@ def _add_window(
 
 
 @compiled
-def _collect(
-    start: int, size: int, first: int, query: QueryLists, lists: Lists, floor: Any, window: Window, left: Open
-) -> int:
-    """The documents of a window that may still make it; sums and marks are clean afterwards."""
+def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left: Open) -> int:
+    """The documents of a window that may still make it, by maxima; sums and marks are clean afterwards."""
     sums, touched = window.sums, window.touched
     some = 0
-    rest = query.reach[first - 1] if first > 0 else 0.0
     for word in range(size >> 6):
         bits = touched[word]
         touched[word] = 0
@@ -100,13 +92,7 @@ def _collect(
             sums[i] = 0.0
             left.docs[some], left.sums[some] = start + i, total
             some += total + rest >= floor[0]
-    dense, tables, fixed = choose_tables(first, query)
-    kept = 0
-    for c in range(some):
-        most = most_near(left.docs[c], left.sums[c] + fixed, dense, tables, query, lists)
-        left.docs[kept], left.sums[kept], left.most[kept] = left.docs[c], left.sums[c], most
-        kept += most >= floor[0]
-    return kept
+    return some
 
 
 @compiled
@@ -116,10 +102,17 @@ def _search_window(
 ) -> int:  # fmt: skip
     """Take the best documents of one window; the new number held."""
     _add_window(start, start + width, first, count, query, lists, best.floor, window)
-    kept = _collect(start, width, first, query, lists, best.floor, window, left)
+    some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, left)
+    dense, tables, fixed = choose_tables(first, query)
+    kept = 0
+    for c in range(some):
+        most = most_near(left.docs[c], left.sums[c] + fixed, dense, tables, query, lists)
+        left.docs[kept], left.sums[kept] = left.docs[c], left.sums[c]
+        kept += most >= best.floor[0]
+    add_dense(kept, first, query, lists, left)
     for c in range(kept):
         doc = left.docs[c]
-        total = finish(doc, left.sums[c], left.most[c], first, query, lists, best.floor)
+        total = finish(doc, left.sums[c], first, dense, tables, fixed, query, lists, best.floor)
         if total >= best.floor[0]:
             size = offer(np.float32(total), doc, k, size, best)
     return size
@@ -148,14 +141,13 @@ def _walk_list(
         for q in range(p, limit):
             doc, total = np.int64(docs[q]), w * np.float64(impacts[q])
             most = most_near(doc, total + fixed, dense, tables, query, lists)
-            left.docs[some], left.sums[some], left.most[some] = doc, total, most
+            left.docs[some], left.sums[some] = doc, total
             some += most >= floor[0]
         p = limit
+        add_dense(some, t, query, lists, left)
         for c in range(some):
             doc = left.docs[c]
-            if left.most[c] < floor[0]:
-                continue
-            total = finish(doc, left.sums[c], left.most[c], t, query, lists, floor)
+            total = finish(doc, left.sums[c], t, dense, tables, fixed, query, lists, floor)
             if total >= floor[0] and seen[doc] != stamp:
                 seen[doc] = stamp
                 size = offer(np.float32(total), doc, k, size, best)
@@ -263,7 +255,7 @@ def search_bags(
         widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
     lists, query = Lists(docs, impacts, block_max, ranges, bits, ranks), room_for_lists(widest)
     window = Window(np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64))
-    left = Open(np.zeros(_WINDOW + 1, np.int64), np.zeros(_WINDOW + 1), np.zeros(_WINDOW + 1))
+    left = room_for_open(_WINDOW)
     as_float = np.zeros(1, np.float32)
     best = Best(np.zeros(2 * k + 2, np.uint64), np.zeros(1), as_float, as_float.view(np.uint32))
     for bag in bags:
