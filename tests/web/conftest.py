@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import threading
 from dataclasses import replace
 
@@ -119,3 +120,40 @@ def running(settings, app=None):
 def live(store):
     with running(Settings(limits=FREE)) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium. Tests of pages in it are skipped where it, or what drives it, is not installed."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
+    chromium = os.environ.get("ASKEW_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("tests in a browser need chromium (or its path in ASKEW_CHROMIUM)")
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser, live):
+    """Opens pages; whatever the browser complains of is an error of the test."""
+    contexts, told = [], []
+
+    def make(path="/", base=live, **how):
+        context = browser.new_context(**how)
+        contexts.append(context)
+        page = context.new_page()
+        # What is compiled at the first use may take a while on a busy machine.
+        page.set_default_timeout(120_000)
+        page.on("console", lambda message: told.append(message.text))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("dialog", lambda dialog: told.append(f"dialog {dialog.message}") or dialog.dismiss())
+        page.goto(base + path)
+        return page
+
+    make.told = told
+    yield make
+    for context in contexts:
+        context.close()
+    assert told == []

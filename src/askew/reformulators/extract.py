@@ -88,7 +88,7 @@ class _Passage:
 
 
 class ExtractReformulator:
-    """Queries cut out of the first passages: weighty words of the best sentence, strong phrases; no model needed.
+    """Queries cut out of the top-ranked passages: weighty words of the best sentence, strong phrases; no model needed.
 
     ``count`` candidates at most for each query; ``words`` is the longest a cut sentence may be.
     """
@@ -109,9 +109,9 @@ class ExtractReformulator:
         return {"count": self._count, "words": self._words, "passages": self._passages}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Up to ``count`` candidates for each query, those of the first passages first."""
+        """Up to ``count`` candidates for each query, those of the top-ranked passages first."""
         if asked.statistics is None or asked.passages is None:
-            raise ConfigError("extract: it reads the first passages of each query; give the documents")
+            raise ConfigError("extract: it reads the top-ranked passages of each query; give the documents")
         found, weights = Candidates(), self._weights
         if weights is None or weights.statistics is not asked.statistics:
             weights = self._weights = _Weights(asked.statistics)

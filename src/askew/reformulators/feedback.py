@@ -96,7 +96,7 @@ class _Weighted:
 
 
 class Rm3Reformulator(_Weighted):
-    """Appends the best terms of the first passages, counted by the passages' scores (RM3)."""
+    """Appends the best terms of the top-ranked passages, counted by the passages' scores (RM3)."""
 
     method = "rm3"
 
@@ -126,7 +126,7 @@ class Rm3Reformulator(_Weighted):
 
 
 class FairFeedback(Rm3Reformulator):
-    """Appends the best terms of the first passages, counted by score less how far each passage leans to a group.
+    """Appends the best terms of the top-ranked passages, counted by score less how far each passage leans to a group.
 
     ``lambda_`` 0 is RM3; 1 leaves nothing to count by. ``groups`` are the groups compared: a lexicon by name or file,
     as in "age:old,young"; female and male of the lexicon gender if not given. Words that name a group of the lexicon
@@ -161,7 +161,7 @@ class FairFeedback(Rm3Reformulator):
 
 
 class RocchioReformulator(_Weighted):
-    """Appends the best terms of the mean of the first passages (Rocchio)."""
+    """Appends the best terms of the mean of the top-ranked passages (Rocchio)."""
 
     method = "rocchio"
 
@@ -183,7 +183,7 @@ class RocchioReformulator(_Weighted):
 
 
 class RelevanceFeedback:
-    """Appends the word of the highest tf-idf of each of the first passages (ReQue's relevancefeedback)."""
+    """Appends the word of the highest tf-idf of each of the top-ranked passages (ReQue's relevancefeedback)."""
 
     method = "relevancefeedback"
     reads = _READS

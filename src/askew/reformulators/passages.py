@@ -21,14 +21,14 @@ NOTHING = "nothing found"
 
 @dataclass(frozen=True)
 class Bag:
-    """A text as terms: how often each stands there, and as which words."""
+    """A text as terms: how often each occurs, and as which words."""
 
     counts: Counter[str] = field(default_factory=Counter)
     forms: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 class Reading:
-    """The queries of a batch and their first passages as terms; each distinct text is split once.
+    """The queries of a batch and their top-ranked passages as terms; each distinct text is split once.
 
     ``left_out`` says which words of passages take no part.
     """

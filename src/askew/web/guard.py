@@ -175,7 +175,7 @@ def host_of(address: str) -> str:
 
 def is_upload(scope: Scope) -> bool:
     """Whether files come with a request, which may be larger then."""
-    return bool(scope["path"] == "/audit" and scope["method"] == "POST")
+    return bool(scope["path"] in ("/runs", "/audit") and scope["method"] == "POST")
 
 
 def client_of(scope: Scope) -> str:

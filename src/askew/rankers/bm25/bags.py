@@ -81,13 +81,13 @@ class BagSearcher:
         w = self.weights
         kth = w.kth[min(size for size in KTH if size >= k)].raw
 
-        stamp = self._stamps(count)
+        stamp = self._stamps(2 * count)
 
         def work(part: Any) -> None:
             search_bags(
                 part, bags.offsets, bags.terms, bags.weights, k, self.offsets.raw, self.docs.raw,
                 w.impacts.raw, w.block_offsets.raw, w.block_max.raw, w.term_max.raw, kth, w.range_offsets.raw,
-                w.ranges.raw, docs, scores, found, self._seen(), stamp,
+                w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
             )  # fmt: skip
 
         parts = np.array_split(np.arange(count), max(1, min(count, self._parts(bags))))
