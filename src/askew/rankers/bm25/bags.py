@@ -18,6 +18,8 @@ from askew.rankers.bm25.bounds import KTH, Weights
 from askew.rankers.bm25.search import search_bags
 
 MOST = 1000
+# So many postings are read in a millisecond or two.
+_SMALL = 500_000
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,18 @@ class BagSearcher:
                 w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
             )  # fmt: skip
 
-        # Of few queries a part for each thread: to hand out a part takes as long as to search a query or two.
-        most = self.threads * (8 if count > 64 * self.threads and self.threads > 1 else 1)
-        parts = np.array_split(np.arange(count), max(1, min(count, most)))
+        parts = np.array_split(np.arange(count), max(1, min(count, self._parts(bags))))
         if len(parts) == 1:
             work(parts[0])
         else:
             list(self._pool.map(work, parts))
         return _spread(bags.which, docs, scores, found)
+
+    def _parts(self, bags: Bags) -> int:
+        """Into how many parts a search is cut: a small one is done before other threads have begun."""
+        starts = self.offsets.raw
+        small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
+        return 1 if small or self.threads == 1 else 8 * self.threads
 
 
 def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
