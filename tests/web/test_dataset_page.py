@@ -47,8 +47,9 @@ def test_what_is_downloaded_is_what_is_shown(client, tmp_path):
 
 def test_held_out_figures_come_first_and_in_sample_ones_are_labeled(client, table):
     text = shown(client)[1]
-    head = re.search(r'id="table-figures".*?</tr>', text)[0]
-    assert head.index("change, held out") < head.index("change, in-sample")
+    head = re.search(r'id="table-figures-fair".*?</tr>', text)[0]
+    assert head.index("change, held out") < head.index("in-sample")
+    assert text.index("table-figures-fair") < text.index("table-figures-effective") < text.index('id="table-pairs"')
     rows = re.findall(r'<td class="gains">(.*?)</td>', text)
     assert all("in-sample" in row for row in rows)
     held = [row for row in rows if "held out" in row]
