@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from askew.app.build.facade import build
 from askew.app.explore.gain_cells import MOST_CELLS, _cells, gain_cells
-from askew.app.explore.pairs import CHOSEN, EVERY, FACETS, SORTS, Wanted, open_pairs
+from askew.app.explore.pairs import CHOSEN, EVERY, FACETS, SORTS, ShownPairs, Wanted, open_pairs
 from askew.core.measure import gain_column, held_out_gain_column
 
 LEAN, EFFECT = "ARaB(tf,who=generic)@10", "RR@10"
@@ -84,6 +84,12 @@ def test_a_facet_counts_what_its_link_would_show(client, table):
     assert len(links) > 5
     for link, count in links:
         assert f"<strong>{count} of" in client.get(link.replace("&amp;", "&")).text, link
+
+
+def test_a_subset_may_be_called_chosen(store, table):
+    named = ShownPairs(table.name, table.selection(Wanted()).rename({"optimal": CHOSEN}), table.manifest, store)
+    assert named.counts["subset"][CHOSEN] == table.counts["subset"][CHOSEN]
+    assert named.page(Wanted(subset=CHOSEN)).total == table.page(Wanted(subset=CHOSEN)).total
 
 
 @pytest.mark.parametrize("name", [*SORTS, "lean", "effectiveness"])

@@ -16,7 +16,7 @@ from askew.core.measure import gain_column
 from askew.core.outcome import Signs, signs
 from askew.core.ranking import Floats, Ints
 
-# PairCells along lean and along effectiveness; a sign more on each side for those that share a cell with another.
+# Cells along lean and along effectiveness; two more on each side, for the signs that share a cell with zero.
 ACROSS, UPRIGHT = 46, 30
 MOST_CELLS = (ACROSS + 2) * (UPRIGHT + 2)
 Ends = tuple[float, float]

@@ -105,7 +105,7 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
         ("mean of", "words"), ("change, held out", "number"), ("95% interval", "number"), ("in-sample", "number"),
     ]  # fmt: skip
     pairs = n.count(rows[0]["pairs"])
-    caption = f"{value_words('subset', subset).capitalize()}, {pairs} pairs: from original to reformulated queries"
+    caption = f"Subset {value_words('subset', subset)}, {pairs} pairs: from original to reformulated queries"
     drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
     return p.data_table(caption, head, drawn, f"figures-{_slug(subset)}")
 
@@ -124,7 +124,7 @@ def _figure(row: Mapping[str, Any], side: str) -> list[object]:
 
 
 def _overview(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
-    parts = [facets(view.table, view.counts, asked, given)]
+    parts = [facets(view.counts, asked, given)]
     if view.cells is not None:
         parts.append(gain_chart(view.cells, asked, without_bounds("/pairs", given)))
     return tag("div", *parts, class_="faceted")
