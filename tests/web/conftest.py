@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,6 @@ pytest.importorskip("python_multipart", reason="the explorer needs the extra web
 
 import polars as pl
 import pyarrow as pa
-import uvicorn
 from fastapi.testclient import TestClient
 
 from askew.app.explore.opening import Sources, build_demo, open_sources
@@ -23,6 +23,7 @@ from askew.app.logs.writing import write_tables
 from askew.logs.planted import Planted
 from askew.logs.synthetic import SyntheticLog, write_log
 from askew.web.app import create_app
+from askew.web.server import listen, make_server
 from askew.web.settings import ServerLimits, Settings
 
 BASE = "http://127.0.0.1:8642"
@@ -92,27 +93,27 @@ def service():
 
 
 @contextlib.contextmanager
-def running(settings):
+def running(settings, app=None):
     """A real server on a free port, in a thread of this process."""
-    app = create_app(settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="on"))
-    bound = threading.Event()
+    settings = replace(settings, port=0)
+    server = make_server(app or create_app(settings), settings, settings.limits.connections)
+    held, bound = listen(settings), threading.Event()
     start = server.startup
 
     async def startup(sockets=None):
         await start(sockets)
         bound.set()
 
-    server.startup = startup
-    thread = threading.Thread(target=server.run)
+    server.startup, server.capture_signals = startup, contextlib.nullcontext
+    thread = threading.Thread(target=server.run, args=([held],))
     thread.start()
     try:
         assert bound.wait(60)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
+        held.close()
 
 
 @pytest.fixture(scope="session")

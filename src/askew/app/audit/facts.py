@@ -127,6 +127,8 @@ class AuditFacts:
     reading: str
     effectiveness: str | None
     agree: float | None
+    reduction: float | None
+    audited: str
     model: str
     notes: tuple[str, ...]
 
@@ -141,7 +143,8 @@ class AuditFacts:
             tuple(_tried(one) for one in read["reformulations"]), _counts(read["dropped_reformulations"]),
             _sensitivity(read["sensitivity"]), _texts(read["next_steps"]), _texts(read["failures"]),
             str(read.get("reading", "")), _text(read.get("effectiveness")), _number(read.get("agree")),
-            str(read.get("model", "")), _texts(read.get("notes", [])),
+            _number(read.get("reduction")), str(read.get("audited", "")), str(read.get("model", "")),
+            _texts(read.get("notes", [])),
         )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from askew.app.audit.report import AuditReport
 from askew.app.audit.worst import MarkedResult, WorstQuery
 from askew.publish.card import NOT_BIAS
 from askew.publish.page import numerals as n
-from askew.publish.page.document import Section, code, document, heading, listed, paragraph
-from askew.publish.page.markup import Markup, join, shown, tag
+from askew.publish.page.document import Section, code, document, folded, heading, listed, paragraph
+from askew.publish.page.markup import Markup, join, quoted, shown, tag
 from askew.publish.page.parts import PageParts
 from askew.publish.page.writing import check_out, write_report
 
@@ -57,7 +57,8 @@ def _failed(report: AuditReport) -> Markup:
 
 
 def _lean_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> Section:
-    return Section("lean", "Lean", [parts.table(t.means_table(found), report.to_polars())])
+    drawn = parts.table(t.means_table(found), report.to_polars())
+    return Section("lean", "Lean", [drawn, folded(*t.signatures(found))])
 
 
 def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> list[Section]:
@@ -86,12 +87,21 @@ def _worst(report: AuditReport, place: int, one: WorstQuery) -> Markup:
     counts = ", ".join(f"{group} {count:,}" for group, count in one.mentions.items())
     named = f"; the query itself names {', '.join(one.named)}" if one.named else ""
     values = "; ".join(f"{text} {n.mean(value)}" for text, value in one.values.items())
+    suggested = [_suggestion(tried) for tried in report.reformulations.suggested if tried.query_id == one.query_id]
     results = tag("ol", *(tag("li", _result(report, found), value=found.rank) for found in one.results))
     return join([
         heading(f"{place}. {shown(one.text)}"), paragraph(code(one.query_id), f": {values}", kind="note"),
-        paragraph(f"Words in these results: {counts}{named}", kind="note"),
+        paragraph(f"Words in these results: {counts}{named}", kind="note"), *suggested,
         tag("details", tag("summary", f"{len(one.results)} results"), results),
     ])  # fmt: skip
+
+
+def _suggestion(one: Tried) -> Markup:
+    told = (
+        f" (P(same) {n.share(one.same, 0)}; lean {n.mean(one.lean[0])} to {n.mean(one.lean[1])}; "
+        f"{n.share(one.kept, 0)} of the results kept)"
+    )
+    return paragraph("Suggested: ", quoted(one.text), told)
 
 
 def _result(report: AuditReport, found: MarkedResult) -> Markup:

@@ -25,7 +25,8 @@ LIMITS = (
 def about(found: AuditFacts) -> Markup:
     """What was audited."""
     return facts([
-        ("engine", code(found.engine)), ("queries", n.count(found.queries)),
+        ("engine", code(found.engine)), *([("searched", found.audited)] if found.audited else []),
+        ("queries", n.count(found.queries)),
         ("queries without results", n.count(found.unanswered)), ("results per query", n.count(found.k)),
         ("groups", ", ".join(found.groups)), ("deciding measure", code(found.deciding)),
     ])  # fmt: skip
@@ -44,16 +45,17 @@ def mean_words(one: AuditedMean) -> str:
 def means_table(found: AuditFacts) -> Table:
     """The mean of each measure."""
     rows = [
-        [one.text, n.mean(one.mean), _interval(one.low, one.high), n.count(one.n), one.better, one.signature]
-        for one in found.measures
+        [one.text, n.mean(one.mean), _interval(one.low, one.high), n.count(one.n), one.better] for one in found.measures
     ]
     head = [Column("measure", CODE), Column("mean"), Column("95% interval"), Column("n queries"),
-            Column("better", WORDS), Column("signature", CODE)]  # fmt: skip
-    said = (
-        "Intervals are valid for every distribution where a measure has bounds, else approximate. A signature names "
-        "every choice that a number depends on."
-    )
+            Column("better", WORDS)]  # fmt: skip
+    said = "Intervals are valid for every distribution where a measure has bounds, else approximate."
     return table("measures", "Means over queries", head, rows, *([found.reading] if found.reading else []), said)
+
+
+def signatures(found: AuditFacts) -> tuple[str, str]:
+    """A heading, and the signature of each measure."""
+    return "Signatures: every choice that a number depends on", "\n".join(one.signature for one in found.measures)
 
 
 def parts_table(found: PartsFacts, place: int) -> Table:
@@ -96,27 +98,29 @@ def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Ta
     names = {one.query_id: one.text for one in found.worst if one.text} | dict(texts or {})
     grouped: dict[str, list[list[str]]] = {}
     for one in found.tried:
-        grouped.setdefault(one.query_id, []).append(_tried(one))
-    head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("method", NAME), Column("P(same)"),
-            Column("lean before"), Column("lean after"), Column("lean", NAME), Column("results kept"),
-            Column("effectiveness before"), Column("after"), Column("outcome", NAME)]  # fmt: skip
+        grouped.setdefault(one.query_id, []).append(_tried(one, found.effectiveness is not None))
+    judged = [Column(f"{found.effectiveness} before"), Column("after"), Column("outcome", NAME)]
+    head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("lean before"), Column("lean after"),
+            Column("lean", NAME), Column("results kept"), *(judged if found.effectiveness is not None else []),
+            Column("P(same)"), Column("method", NAME)]  # fmt: skip
     by = "not measured: there are no judgements" if found.effectiveness is None else f"by {found.effectiveness}"
     model = f" ({found.model})" if found.model else ""
     least = "enough" if found.agree is None else f"at least {n.share(found.agree, 0)}"
+    less = "less" if found.reduction is None else f"at least {n.share(found.reduction, 0)} less"
     note = (
         f"Lean by {found.deciding}, effectiveness {by}. P(same): probability that it asks for the same{model}. "
-        f"Suggested: leans less, keeps {least} of the results and loses no effectiveness where that is judged."
+        f"Suggested: leans {less}, keeps {least} of the results and loses no effectiveness where that is judged."
     )
     groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
     caption = "Reformulations of the worst queries, searched with the same engine"
     return Table("reformulations", caption, head, groups, [note])
 
 
-def _tried(one: TriedFacts) -> list[str]:
+def _tried(one: TriedFacts, is_judged: bool) -> list[str]:
+    effect = [*(n.mean(value) for value in one.effectiveness), one.outcome or n.NONE] if is_judged else []
     return [
-        one.text or n.NONE, "yes" if one.suggested else "", one.method, n.share(one.same, 0), n.mean(one.lean[0]),
-        n.mean(one.lean[1]), one.lean_verdict or n.NONE, n.share(one.kept, 0), n.mean(one.effectiveness[0]),
-        n.mean(one.effectiveness[1]), one.outcome or n.NONE,
+        one.text or n.NONE, "yes" if one.suggested else "", n.mean(one.lean[0]), n.mean(one.lean[1]),
+        one.lean_verdict or n.NONE, n.share(one.kept, 0), *effect, n.share(one.same, 0), one.method,
     ]  # fmt: skip
 
 

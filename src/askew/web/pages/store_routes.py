@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import polars as pl
@@ -26,12 +27,13 @@ from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run, read_run
 from askew.web import schemas as s
 from askew.web.api import Here, wanted_of
+from askew.web.lane import Opened
 from askew.web.pages import audit, logs, pairs, plan, reference
 from askew.web.pages import runs as runs_form
-from askew.web.pages.routes import html, kept_html, note_of
-from askew.web.pages.shell import Page, empty_page
-from askew.web.problems import Problem
+from askew.web.pages.routes import html, note_of
+from askew.web.pages.shell import Page, empty_page, render
 from askew.web.site import Site
+from askew.web.uploads import Upload
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
@@ -94,11 +96,22 @@ async def runs_page(
     """Runs."""
     opened = await site.opened()
     chosen = runs_form.RunsForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
+    if not chosen.runs:
+        return html(_runs_page(opened, chosen))
+    named = (name.removeprefix(_UPLOAD) for name in (*chosen.runs, qrels))
+    sent = {one.digest: one for name in named if (one := site.uploads.find(name)) is not None}
+
+    async def make() -> bytes:
+        page, problem = await site.lane.run(_measured, chosen, sent)
+        if problem:
+            raise _NotMeasured(page)
+        return page
+
     try:
         key = ("runs", chosen, await site.work.run(lambda: _changed(opened, chosen)))
-        return await kept_html(site, key, lambda: _runs(site, opened, chosen))
+        return HTMLResponse(await site.work.once(key, make))
     except _NotMeasured as found:
-        return html(found.page, 400)
+        return HTMLResponse(found.page, 400)
 
 
 def _changed(opened: Opening, chosen: runs_form.RunsForm) -> tuple[int, ...]:
@@ -110,48 +123,59 @@ def _changed(opened: Opening, chosen: runs_form.RunsForm) -> tuple[int, ...]:
 class _NotMeasured(Exception):
     """The page that says why. It is not kept: what is missing may be uploaded."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: bytes) -> None:
         super().__init__("not measured")
         self.page = page
 
 
-def _runs(site: Site, opened: Opening, chosen: runs_form.RunsForm) -> Page:
-    known = {name: path.name for name, path in opened.runs.items()}
-    found: Audit | None = None
-    problem = ""
+def _measured(opened: Opened, chosen: runs_form.RunsForm, sent: Mapping[str, Upload]) -> tuple[bytes, str]:
+    """The page, and why there is nothing to measure; done by the process that measures runs."""
+    here = opened()
+    names: dict[str, str] = {}
     try:
-        named = {name: _run(site, opened, name) for name in chosen.runs}
-        known |= {name: one.name for name, one in named.items() if name not in known}
-        if named:
-            judged = _judgements(site, chosen.qrels)
-            found = measured(_renamed(list(named.values())), opened.explorer, qrels=judged, missing=chosen.missing)
-            if chosen.measure:
-                found.asked(chosen.measure)
-    except (AskewError, Problem) as error:
-        found, problem = None, str(error)
-    page = runs_form.runs_page(known, chosen, found, problem, note_of(opened))
-    if problem:
-        raise _NotMeasured(page)
-    return page
+        runs = {name: _run(here, sent, name) for name in chosen.runs}
+        names = {name: one.name for name, one in runs.items()}
+        judged = _judgements(sent, chosen.qrels)
+        found = measured(_renamed(list(runs.values())), here.explorer, qrels=judged, missing=chosen.missing)
+        if chosen.measure:
+            found.asked(chosen.measure)
+    except AskewError as error:
+        return render(_runs_page(here, chosen, names, problem=str(error))), str(error)
+    return render(_runs_page(here, chosen, names, found)), ""
 
 
-def _run(site: Site, opened: Opening, name: str) -> Run:
+def _runs_page(
+    opened: Opening, chosen: runs_form.RunsForm, names: Mapping[str, str] = MappingProxyType({}),
+    found: Audit | None = None, problem: str = "",
+) -> Page:  # fmt: skip
+    known = {**names, **{name: path.name for name, path in opened.runs.items()}}
+    return runs_form.runs_page(known, chosen, found, problem, note_of(opened))
+
+
+def _run(opened: Opening, sent: Mapping[str, Upload], name: str) -> Run:
     if name in opened.runs:
         return read_run(opened.runs[name])
-    if name.startswith(_UPLOAD):
-        found = site.uploads.get(name.removeprefix(_UPLOAD)).content
-        if isinstance(found, Run):
-            return found
-    raise ConfigError("there is no such run here: choose one of the list, or upload it again")
+    if not name.startswith(_UPLOAD):
+        raise ConfigError("there is no such run here: choose one of the list, or upload it again")
+    found = _sent(sent, name.removeprefix(_UPLOAD)).run()
+    if found is None:
+        raise ConfigError("this is no run: upload it again")
+    return found
 
 
-def _judgements(site: Site, digest: str) -> QrelsFile | None:
+def _judgements(sent: Mapping[str, Upload], digest: str) -> QrelsFile | None:
     if not digest:
         return None
-    found = site.uploads.get(digest).content
-    if not isinstance(found, QrelsFile):
+    found = _sent(sent, digest).judgements()
+    if found is None:
         raise ConfigError("these are no judgements: upload them again")
     return found
+
+
+def _sent(sent: Mapping[str, Upload], digest: str) -> Upload:
+    if digest not in sent:
+        raise ConfigError("this upload is not kept any more: upload the file again")
+    return sent[digest]
 
 
 def _renamed(runs: list[Run]) -> dict[str, Run]:
@@ -173,13 +197,19 @@ async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None =
         raise ConfigError(f"expected one run to {MOST_RUNS}, found {len(files)}")
     sent = [(one.filename or "", await one.read()) for one in files]
     judged = (qrels.filename or "", await qrels.read()) if qrels is not None and qrels.size else None
-    found = await site.work.run(lambda: _taken(site, sent, judged))
+    runs = await site.work.run(lambda: [Upload.of(name, data, "run") for name, data in sent])
+    judgements = None if judged is None else await site.work.run(lambda: Upload.of(*judged, "qrels"))
+    await site.lane.run(_check, [*runs, *([judgements] if judgements else [])])
+    names = tuple(f"{_UPLOAD}{site.uploads.add(one).digest}" for one in runs)
+    found = runs_form.RunsForm(names, site.uploads.add(judgements).digest if judgements else "")
     return RedirectResponse(found.link(), 303)
 
 
-def _taken(site: Site, sent: list[tuple[str, bytes]], judged: tuple[str, bytes] | None) -> runs_form.RunsForm:
-    runs = [f"{_UPLOAD}{site.uploads.add_run(name, data).digest}" for name, data in sent]
-    return runs_form.RunsForm(tuple(runs), site.uploads.add_judgements(*judged).digest if judged else "")
+def _check(_: Opened, sent: list[Upload]) -> None:
+    """Read what was sent, so that what is wrong with it is reported at once."""
+    for one in sent:
+        one.run()
+        one.judgements()
 
 
 @router.get("/audit")
