@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from askew.app.build.facade import build
 from askew.app.explore.gain_cells import MOST_CELLS, _cells, gain_cells
-from askew.app.explore.pairs import CHOSEN, EVERY, FACETS, SORTS, Wanted, open_pairs
+from askew.app.explore.pairs import CHOSEN, EVERY, FACETS, SORTS, ShownPairs, Wanted, open_pairs
 from askew.core.measure import gain_column, held_out_gain_column
 
 LEAN, EFFECT = "ARaB(tf,who=generic)@10", "RR@10"
@@ -47,8 +47,9 @@ def test_what_is_downloaded_is_what_is_shown(client, tmp_path):
 
 def test_held_out_figures_come_first_and_in_sample_ones_are_labeled(client, table):
     text = shown(client)[1]
-    head = re.search(r'id="table-figures".*?</tr>', text)[0]
-    assert head.index("change, held out") < head.index("change, in-sample")
+    head = re.search(r'id="table-figures-fair".*?</tr>', text)[0]
+    assert head.index("change, held out") < head.index("in-sample")
+    assert text.index("table-figures-fair") < text.index("table-figures-effective") < text.index('id="table-pairs"')
     rows = re.findall(r'<td class="gains">(.*?)</td>', text)
     assert all("in-sample" in row for row in rows)
     held = [row for row in rows if "held out" in row]
@@ -83,6 +84,12 @@ def test_a_facet_counts_what_its_link_would_show(client, table):
     assert len(links) > 5
     for link, count in links:
         assert f"<strong>{count} of" in client.get(link.replace("&amp;", "&")).text, link
+
+
+def test_a_subset_may_be_called_chosen(store, table):
+    named = ShownPairs(table.name, table.selection(Wanted()).rename({"optimal": CHOSEN}), table.manifest, store)
+    assert named.counts["subset"][CHOSEN] == table.counts["subset"][CHOSEN]
+    assert named.page(Wanted(subset=CHOSEN)).total == table.page(Wanted(subset=CHOSEN)).total
 
 
 @pytest.mark.parametrize("name", [*SORTS, "lean", "effectiveness"])

@@ -321,7 +321,7 @@ def test_the_reference_names_every_address_of_the_service(client):
     text = client.get("/api").text
     for path in client.get("/openapi.json").json()["paths"]:
         assert f" {path}</code>" in text
-    assert "text of at most 500 characters" in text and text.count(">refused<") == 5
+    assert "text of at most 500 characters" in text and text.count(">required<") == 5
 
 
 def test_elements_that_could_do_harm_are_refused():

@@ -16,7 +16,7 @@ from askew.core.measure import gain_column
 from askew.core.outcome import Signs, signs
 from askew.core.ranking import Floats, Ints
 
-# PairCells along lean and along effectiveness; a sign more on each side for those that share a cell with another.
+# Cells along lean and along effectiveness; two more on each side, for the signs that share a cell with zero.
 ACROSS, UPRIGHT = 46, 30
 MOST_CELLS = (ACROSS + 2) * (UPRIGHT + 2)
 Ends = tuple[float, float]
@@ -75,13 +75,19 @@ def _ends(values: Floats) -> Ends:
 
 
 def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:
-    sides = ((x, span[0], ACROSS), (y, span[1], UPRIGHT))
-    keys = [np.stack([_bins(*side), signs(side[0], tolerance).astype(np.int64)]) for side in sides]
-    found, place, counts = np.unique(np.concatenate(keys), axis=1, return_inverse=True, return_counts=True)
-    means = [np.bincount(place.ravel(), values, len(counts)) / np.maximum(counts, 1) for values in (x, y)]
-    return PairCells(
-        means[0], means[1], counts.astype(np.int64), found[1].astype(np.int8), found[3].astype(np.int8)
-    )  # fmt: skip
+    # One number for each cell: its place and sign across, then its place and sign upright.
+    keys = 3 * UPRIGHT * _places(x, span[0], ACROSS, tolerance) + _places(y, span[1], UPRIGHT, tolerance)
+    every = np.bincount(keys, minlength=9 * ACROSS * UPRIGHT)
+    found = np.flatnonzero(every)
+    counts = every[found]
+    means = [np.bincount(keys, values, len(every))[found] / counts for values in (x, y)]
+    x_signs, y_signs = found // (3 * UPRIGHT) % 3 - 1, found % 3 - 1
+    return PairCells(means[0], means[1], counts, x_signs.astype(np.int8), y_signs.astype(np.int8))
+
+
+def _places(values: Floats, ends: Ends, count: int, tolerance: float) -> Ints:
+    """Which of so many equal pieces each value is in, three for each: one for each sign."""
+    return 3 * _bins(values, ends, count) + signs(values, tolerance).astype(np.int64) + 1
 
 
 def _bins(values: Floats, ends: Ends, count: int) -> Ints:

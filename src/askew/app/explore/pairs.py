@@ -168,14 +168,19 @@ class ShownPairs:
         """How many of some pairs have each value."""
         facets = [name for name in FACETS if name in self.columns]
         lazy = [frame.group_by(pl.col(name).cast(pl.String)).len().sort(name) for name in facets]
-        flags = [pl.len().alias(EVERY), *(pl.col(name).sum() for name in self.subsets)]
+        flags = [pl.len().alias(f"@{EVERY}"), *(pl.col(name).sum() for name in self.subsets)]
         if self.chosen:
-            flags.append(pl.any_horizontal(self.chosen).sum().alias(CHOSEN))
+            flags.append(pl.any_horizontal(self.chosen).sum().alias(f"@{CHOSEN}"))
         *found, marked = pl.collect_all([*lazy, frame.select(flags)])
         told = {name: {str(value): int(count) for value, count in table.iter_rows() if value is not None}
                 for name, table in zip(facets, found, strict=True)}  # fmt: skip
-        order = [name for name in (CHOSEN, *self.chosen, "negative", EVERY) if name in marked.columns]
-        told["subset"] = {name: int(marked.item(0, name)) for name in dict.fromkeys([*order, *marked.columns])}
+        flagged = {name: int(count) for name, count in marked.row(0, named=True).items()}
+        order = (f"@{CHOSEN}", *self.chosen, "negative", f"@{EVERY}")
+        known = [name for name in dict.fromkeys([*order, *flagged]) if name in flagged]
+        # What stands for several subsets comes before a subset that happens to have its name.
+        told["subset"] = {}
+        for name in known:
+            told["subset"].setdefault(name.removeprefix("@"), flagged[name])
         return told
 
     def facets(self, wanted: Wanted) -> dict[str, dict[str, int]]:

@@ -23,13 +23,11 @@ GROUPS = {
     "4": "not effective, leans",
 }  # fmt: skip
 _SUBSETS = {CHOSEN: "chosen for any subset", EVERY: "all pairs", "source_judged": "made from a relevant document"}
-# What is folded away: flags of the selection that few people look for.
+# So many values of a facet are shown; the rest is folded.
 _MORE = 6
 
 
-def facets(
-    table: ShownPairs, counts: Mapping[str, Mapping[str, int]], asked: PairFilter, given: dict[str, Any]
-) -> Markup:
+def facets(counts: Mapping[str, Mapping[str, int]], asked: PairFilter, given: dict[str, Any]) -> Markup:
     """A list for each facet; the values are links, with how many pairs each would show."""
     shown = [name for name in _LABELS if any(counts.get(name, {}).values()) or getattr(asked, name)]
     lists = [_facet(name, counts[name], getattr(asked, name), given) for name in shown]

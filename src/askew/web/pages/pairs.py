@@ -84,26 +84,35 @@ def _figures(table: ShownPairs) -> Markup:
             "There are no held-out figures of these pairs: all gains below are in-sample, by the data that chose them."
         )
         return tag("p", words, class_="note") if table.chosen else Markup()
-    effectiveness, lean = table.sides
-    names = {lean: "lean", effectiveness: "effectiveness"}
-    head: list[p.Head | tuple[object, str]] = [
-        ("subset", "name"), ("measure", "name"), ("pairs", "number"), ("change, held out", "number"),
-        ("95% interval", "number"), ("change, in-sample", "number"),
-    ]  # fmt: skip
     # The union of the others comes last among subsets, and first here.
-    ordered = sorted(table.held_out.rows, key=lambda row: (-table.chosen.index(row["subset"]), row["measure"] != lean))
-    rows = [_figure(row, names.get(row["measure"], "")) for row in ordered]
-    first, rest = rows[:2], rows[2:]
-    caption = "Change of the mean from the original queries to their reformulations"
+    subsets = [name for name in reversed(table.chosen) if any(row["subset"] == name for row in table.held_out.rows)]
+    first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
     note = (
         "Held out: pairs are chosen by half of the documents and measured by the other half. In-sample: measured by "
         "the data that chose them, which is too good. Better or worse is said where the interval excludes zero."
     )
-    parts = [p.data_table(caption, head, first, "figures"), tag("p", note, class_="note")]
+    parts = [first, tag("p", note, class_="note")]
     if rest:
-        more = p.data_table("The other subsets", head, rest, "figures-more")
-        parts.append(tag("details", tag("summary", "The other subsets"), more))
+        parts.append(tag("details", tag("summary", "The other subsets"), *rest))
     return tag("section", *parts, aria_label="What the chosen pairs gain")
+
+
+def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str, Any]]) -> Markup:
+    effectiveness, lean = table.sides
+    names = {lean: "lean", effectiveness: "effectiveness"}
+    rows = sorted((row for row in every if row["subset"] == subset), key=lambda row: row["measure"] != lean)
+    head: list[p.Head | tuple[object, str]] = [
+        ("mean of", "words"), ("change, held out", "number"), ("95% interval", "number"), ("in-sample", "number"),
+    ]  # fmt: skip
+    pairs = n.count(rows[0]["pairs"])
+    caption = f"Subset {value_words('subset', subset)}, {pairs} pairs: from original to reformulated queries"
+    drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
+    return p.data_table(caption, head, drawn, f"figures-{_slug(subset)}")
+
+
+def _slug(name: str) -> str:
+    """The name of a subset as part of an id."""
+    return "".join(char if char.isascii() and char.isalnum() else "-" for char in name)
 
 
 def _figure(row: Mapping[str, Any], side: str) -> list[object]:
@@ -111,12 +120,11 @@ def _figure(row: Mapping[str, Any], side: str) -> list[object]:
     held = row["figures"] == HELD_OUT
     ends = n.interval_of(row, "held_out_queries") if held else n.NONE
     change = p.change_cell(row["change"], row["verdict"]) if held else n.NONE
-    pairs = n.count(row["pairs"])
-    return [value_words("subset", row["subset"]), measure, pairs, change, ends, n.change(row["in_sample_change"])]
+    return [measure, change, ends, n.change(row["in_sample_change"])]
 
 
 def _overview(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
-    parts = [facets(view.table, view.counts, asked, given)]
+    parts = [facets(view.counts, asked, given)]
     if view.cells is not None:
         parts.append(gain_chart(view.cells, asked, without_bounds("/pairs", given)))
     return tag("div", *parts, class_="faceted")

@@ -39,11 +39,11 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
 MOST_RUNS = 4
 _AUDIT_COMMANDS = (
-    "Audit an engine and open the result: ",
+    "To audit an engine, run ",
     "askew audit callable:askew.testing.demo_search:find --queries demo --out AUDIT",
     "askew serve --audit AUDIT",
 )
-_LOG_COMMANDS = ("Make one and open it: ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
+_LOG_COMMANDS = ("To analyze one, run ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
 Filter = Annotated[s.ChosenFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
 
