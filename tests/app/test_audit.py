@@ -1,12 +1,13 @@
 """askew.audit from Python: functions, retrievers, rankers; groups; judgements; what is shown and what is written."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 import askew
+from askew.app.audit.advice import next_steps
 from askew.app.audit.measures import NEITHER
 from askew.core.errors import ConfigError, DataError, StageError
 from askew.testing.search_server import ToyEngine
@@ -188,6 +189,17 @@ def test_parts_of_the_lean_add_up_to_it(report):
     (found,) = report.parts
     why = [one for one in found.parts if one.kind == "why"]
     assert sum(one.net for one in why) == pytest.approx(report["ARaB(tf)@10"].mean)
+
+
+@pytest.mark.parametrize(("share", "says"), [(0.86, True), (0.4, False)])
+def test_where_most_words_refer_to_real_people_the_advice_says_so(report, monkeypatch, share, says):
+    (found,) = report.parts
+    parts = [replace(one, share=share) if (one.kind, one.name) == ("who", "real") else one for one in found.parts]
+    monkeypatch.setattr(found, "parts", parts)
+    assert (
+        any(f"{share:.0%} of what is counted is estimated to refer to real people" in one for one in next_steps(report))
+        == says
+    )
 
 
 def test_other_groups_are_counted_everywhere(tmp_path):
