@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scale_text import SHAPE, query_words, word_of, write_collection
+from scale_text import SHAPE, word_of, write_collection
 
 HERE = Path(__file__).parent
 RECIPE = """\
