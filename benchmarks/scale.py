@@ -94,7 +94,7 @@ def changed(words: list[str], draw: random.Random) -> list[str]:
     return found
 
 
-@dataclass
+@dataclass(frozen=True)
 class Used:
     """What a command took: seconds, and the peak in MiB of itself and of the largest of its workers."""
 
