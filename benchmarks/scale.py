@@ -6,6 +6,10 @@ of its own. Memory is the peak of each process (``VmHWM``, resident pages with t
 itself, and the largest of its workers.
 
     python benchmarks/scale.py --candidates 1000000 3000000
+    python benchmarks/scale.py --candidates 1000000 --keep FOLDER    # and then, without running the build again:
+    python benchmarks/scale.py --candidates 1000000 --keep FOLDER --copies 3 10
+
+With ``--copies`` the build is not run: ``run`` finds all steps finished and computes its tables (``scale_copies.py``).
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -24,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scale_text import SHAPE, query_words, word_of, write_collection
+from scale_text import SHAPE, word_of, write_collection
 
 HERE = Path(__file__).parent
 RECIPE = """\
@@ -94,18 +99,19 @@ def changed(words: list[str], draw: random.Random) -> list[str]:
     return found
 
 
-@dataclass
+@dataclass(frozen=True)
 class Used:
-    """What a command took: seconds, and the peak in MiB of itself and of the largest of its workers."""
+    """What a command took: seconds, those of the processors, and the peak in MiB of it and of its largest worker."""
 
     seconds: float
+    cpu: float
     driver: float
     worker: float
 
 
 def measured(words: list[str], environment: dict[str, str], log: Path) -> Used:
     """Run a command of askew and watch its processes."""
-    began = time.perf_counter()
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     program = [str(Path(sys.executable).with_name("askew")), *words]
     peaks: dict[int, float] = {}
     with log.open("wb") as said:
@@ -117,7 +123,9 @@ def measured(words: list[str], environment: dict[str, str], log: Path) -> Used:
     if process.returncode:
         sys.exit(f"askew {' '.join(words)}: exit code {process.returncode}\n{log.read_text()[-2000:]}")
     others = [value for pid, value in peaks.items() if pid != process.pid]
-    return Used(time.perf_counter() - began, peaks[process.pid], max(others, default=0.0))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Used(time.perf_counter() - began, cpu, peaks[process.pid], max(others, default=0.0))
 
 
 def family(pid: int) -> Iterator[int]:
@@ -156,26 +164,52 @@ def grow(options: argparse.Namespace, folder: Path) -> None:
     for size in options.candidates:
         place = folder / f"{size}"
         shutil.rmtree(place, ignore_errors=True)
-        queries = max(1, size // options.per_query)
-        write_collection(place / "collection", options.docs, queries, options.seed)
-        recipe = place / "scale.toml"
-        recipe.write_text(RECIPE.format(source=place / "collection", count=options.per_query - 1, k=options.k))
-        common = [str(recipe), "--store", str(place / "store")]
-        found = {
-            "run": ["run", *common, "--workers", str(options.workers)],
-            "report": ["report", *common, "--out", str(place / "report")],
-            "publish": ["publish", *common, "--out", str(place / "dataset")],
-        }
-        for name in options.commands:
-            used = measured(found[name], environment_of(folder), place / f"{name}.log")
-            print(
-                f"{size:>12,} candidates  {name:8} {used.seconds:8.1f} s  {1e6 * used.seconds / size:6.1f} us each  "
-                f"driver {used.driver:6.0f} MiB  worker {used.worker:6.0f} MiB",
-                flush=True,
-            )
-        print(f"{'':>12} store {disk(place / 'store'):,.0f} MiB, dataset {disk(place / 'dataset'):,.0f} MiB")
+        write_collection(place / "collection", options.docs, max(1, size // options.per_query), options.seed)
+        write_recipe(place, options)
+        watch(place, size, options, folder)
         if not options.keep:
             shutil.rmtree(place)
+
+
+def repeat(options: argparse.Namespace, folder: Path) -> None:
+    """The same with a finished build of ``grow`` whose queries are repeated; ``run`` finds it finished."""
+    # Not above: workers read this file too, for its reformulator.
+    from scale_copies import copy_collection, copy_store
+
+    base = folder / f"{options.candidates[0]}"
+    for times in options.copies:
+        place = folder / f"{options.candidates[0]}x{times}"
+        shutil.rmtree(place, ignore_errors=True)
+        copy_collection(base / "collection", place / "collection", times)
+        recipe = write_recipe(place, options)
+        copy_store(base / "scale.toml", base / "store", recipe, place / "store", times)
+        watch(place, times * options.candidates[0], options, folder)
+        shutil.rmtree(place)
+
+
+def write_recipe(place: Path, options: argparse.Namespace) -> Path:
+    """The recipe for the collection of a folder."""
+    recipe = place / "scale.toml"
+    recipe.write_text(RECIPE.format(source=place / "collection", count=options.per_query - 1, k=options.k))
+    return recipe
+
+
+def watch(place: Path, size: int, options: argparse.Namespace, folder: Path) -> None:
+    """Run the commands and print a line for each."""
+    common = [str(place / "scale.toml"), "--store", str(place / "store")]
+    found = {
+        "run": ["run", *common, "--workers", str(options.workers)],
+        "report": ["report", *common, "--out", str(place / "report")],
+        "publish": ["publish", *common, "--out", str(place / "dataset")],
+    }
+    for name in options.commands:
+        used = measured(found[name], environment_of(folder), place / f"{name}.log")
+        print(
+            f"{size:>12,} candidates  {name:8} {used.seconds:8.1f} s, {used.cpu:8.1f} CPU s, "
+            f"{1e6 * used.cpu / size:6.1f} CPU us each  driver {used.driver:6.0f} MiB  worker {used.worker:6.0f} MiB",
+            flush=True,
+        )
+    print(f"{'':>12} store {disk(place / 'store'):,.0f} MiB, dataset {disk(place / 'dataset'):,.0f} MiB")
 
 
 def disk(folder: Path) -> float:
@@ -192,11 +226,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", nargs="+", default=["run", "report", "publish"])
+    parser.add_argument("--copies", type=int, nargs="+", help="repeat the first size so often, from what --keep kept")
     parser.add_argument("--keep", type=Path, help="work in this folder and keep what was made")
     options = parser.parse_args()
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-        grow(options, options.keep)
+        sys.path.append(str(environment_of(options.keep)["PYTHONPATH"].rpartition(os.pathsep)[2]))
+        (repeat if options.copies else grow)(options, options.keep)
         return
     with tempfile.TemporaryDirectory() as folder:
         grow(options, Path(folder))

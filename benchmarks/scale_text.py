@@ -1,7 +1,7 @@
 """Passages and queries of any number with the length and vocabulary statistics of MS MARCO, made from a seed.
 
-Lengths are lognormal with a mean of about 56 words; words follow Zipf's law with an offset (Mandelbrot) over 2.7 million
-words; 1.2% of the words name a woman or a man, as in MS MARCO's passages about people and others together.
+Lengths are lognormal with a mean of about 56 words; words follow Zipf's law with an offset (Mandelbrot) over 2.7
+million words; 1.2% of the words name a woman or a man, as in MS MARCO's passages about people and others together.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def write_collection(folder: Path, documents: int, queries: int, seed: int = 0) 
     random, words = np.random.default_rng(seed), vocabulary()
     wanted = np.sort(random.integers(0, documents, queries))
     more = random.integers(0, documents, (queries, 2))
-    number = 0
+    done = 0
     with (
         (folder / "docs.tsv").open("w") as docs,
         (folder / "queries.tsv").open("w") as asked,
@@ -90,9 +90,9 @@ def write_collection(folder: Path, documents: int, queries: int, seed: int = 0) 
             texts = _texts(random, min(_BLOCK, documents - start), words).to_pylist()
             docs.writelines(f"{start + row}\t{text}\n" for row, text in enumerate(texts))
             stop = int(np.searchsorted(wanted, start + len(texts)))
-            for number in range(number, stop):
+            for number in range(done, stop):
                 doc = int(wanted[number])
                 asked.write(f"{number}\t{query_words(texts[doc - start], random)}\n")
                 relevant = {doc, *(more[number].tolist() if number % 10 == 0 else [])}
                 judged.writelines(f"{number} 0 {one} 1\n" for one in sorted(relevant))
-            number = stop
+            done = stop
