@@ -60,7 +60,7 @@ def _output(command: str) -> str:
     out = io.StringIO()
     columns = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
-    os.environ["ASKEW_COMPILE_NOTE"] = "off"
+    os.environ.update(ASKEW_COMPILE_NOTE="off", ASKEW_PROGRESS="off")
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             run(words[1:])

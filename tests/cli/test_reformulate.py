@@ -21,7 +21,9 @@ def test_candidates_are_written_with_where_they_came_from(askew, tmp_path):
 def test_every_form_holds_the_same_candidates(askew, tmp_path):
     tables = []
     for name in ("c.tsv", "c.jsonl", "c.parquet"):
-        askew(["reformulate", "demo", "--docs", "demo", "--out", name, "--set", "extract.count=3"])
+        askew(
+            ["reformulate", "demo", "--docs", "demo", "--method", "extract", "--out", name, "--set", "extract.count=3"]
+        )
         reads = {".tsv": lambda p: pl.read_csv(p, separator="\t", quote_char=None), ".jsonl": pl.read_ndjson}
         tables.append(reads.get((tmp_path / name).suffix, pl.read_parquet)(tmp_path / name))
     assert tables[0]["text"].to_list() == tables[1]["text"].to_list() == tables[2]["text"].to_list()

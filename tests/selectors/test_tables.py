@@ -11,6 +11,7 @@ from askew.core.errors import DataError
 from askew.core.measure import Direction
 from askew.core.shares import wilson
 from askew.selectors.pairs import make_pairs
+from askew.selectors.refined import hard_table, queries_table, refined_table
 from askew.selectors.summary import summarise
 from askew.selectors.tables import (
     EVERY,
@@ -19,13 +20,10 @@ from askew.selectors.tables import (
     cross_table,
     extreme_pairs,
     gain_shares,
-    hard_table,
     method_names,
     method_table,
     outcome_table,
-    queries_table,
     query_gains,
-    refined_table,
     share_interval,
 )
 

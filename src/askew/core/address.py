@@ -29,7 +29,7 @@ _CONTAINER_BEFORE_HOST = {"abfs", "abfss", "wasb", "wasbs"}
 _SHOWN_PARAMETERS = {"region", "scheme", "endpoint_override"}
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9._:/\[\]-]*")
 _SECRET_NAME = re.compile(
-    r"secret|passw|credential|(^|[-_.])token$|api[-_.]?key|access[-_.]?key|account[-_.]?key|private[-_.]?key"
+    r"secret|passw|credential|(^|[-_.])token$|api[-_.]?key|access[-_.]?key|account[-_.]?key|private[-_.]?key|subscription[-_.]?key"
     r"|^(sig|key|auth|pwd|authorization|bearer)$",
     re.IGNORECASE,
 )

@@ -19,6 +19,7 @@ use, and calibrate on pairs of your own (askew.filters.calibrate).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats
 from askew.filters.similarity import light_similarity
-from askew.models import MINILM, identify, load_model
+from askew.models import MINILM, halving, identify, load_model
 
 FAR = "meaning too far"
 # Pairs whose vectors are laid side by side at a time.
@@ -88,10 +89,10 @@ class SemanticFilter:
         encoder = load_model("dense", self._model, self._revision, self._device)
         places = {text: i for i, text in enumerate(dict.fromkeys([*originals, *candidates]))}
         count_model_calls(len(places))
-        vectors = encoder.encode(
-            list(places), batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True,
-            normalize_embeddings=True,
-        )  # fmt: skip
+        encode = partial(
+            encoder.encode, list(places), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+        )
+        vectors = halving(encoder, self._batch, lambda size: encode(batch_size=size))
         left, right = [places[text] for text in originals], [places[text] for text in candidates]
         scores = np.empty(len(left))
         for start in range(0, len(left), _BLOCK):

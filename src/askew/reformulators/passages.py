@@ -84,12 +84,8 @@ class Reading:
 
 
 def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool] | None) -> Bag:
-    bag = Bag()
-    for word, term in words:
-        if term is not None and not (left_out is not None and left_out(word)):
-            bag.counts[term] += 1
-            bag.forms[term, word] += 1
-    return bag
+    kept = [(term, word) for word, term in words if term is not None and not (left_out is not None and left_out(word))]
+    return Bag(Counter([term for term, _ in kept]), Counter(kept))
 
 
 def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from askew.app.audit.facts import audits_of
 from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
 from askew.app.build.resources import Resources
 from askew.app.explore.counting import ExplorerCounts, counting_of
@@ -46,7 +47,8 @@ NO_INDEX = "this store has no index that kept its texts: open it with index=, as
 class Sources:
     """What to open: a store, an index, the collection that has queries and judgements, the recipe with the methods.
 
-    With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder.
+    With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder,
+    ``audit`` a folder of ``askew audit`` or of several.
     ``groups`` and ``measures`` win over those of the recipe that the store was made by. Without a ``recipe`` the
     methods are those of the demo that have words for the groups.
     """
@@ -57,6 +59,7 @@ class Sources:
     recipe: str | None = None
     logs: Path | None = None
     runs: Path | None = None
+    audit: Path | None = None
     groups: Groups | None = None
     measures: tuple[str, ...] | None = None
 
@@ -81,11 +84,13 @@ class Opening:
     logs: Path | None = None
     groups: Groups | None = None
     notes: tuple[str, ...] = ()
+    audits: Mapping[str, Path] = field(default_factory=dict)
 
 
 def check_sources(sources: Sources) -> None:
     """Refuse what is not there, without opening what takes time."""
     _runs(sources.runs)
+    _audits(sources.audit)
     _check_store(sources.store)
     counting = _counting(sources, None if sources.store is None else Store(sources.store))
     reformulate_methods(_methods_of(sources, counting), counting.named)
@@ -112,12 +117,12 @@ def open_sources(sources: Sources) -> Opening:
     index, collection = (Resources(DEMO, store).index(), DEMO) if sources.is_demo else _found(sources, store)
     is_demo = collection == DEMO
     if index is None:
-        return Opening(store, None, NO_INDEX, runs=runs, logs=sources.logs)
+        return Opening(store, None, NO_INDEX, runs=runs, logs=sources.logs, audits=_audits(sources.audit))
     explorer = Explorer(_searched(index, collection, recipe, counting.named), counting)
     shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
     return Opening(
         store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
-        notes=(*counting.notes, *explorer.notes),
+        notes=(*counting.notes, *explorer.notes), audits=_audits(sources.audit),
     )  # fmt: skip
 
 
@@ -159,6 +164,11 @@ def _runs(folder: Path | None) -> dict[str, Path]:
         raise DataError(f"runs= {folder}: there is no such folder; expected one with TREC runs in it")
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     return {f"file:{path.name}": path for path in files}
+
+
+def _audits(folder: Path | None) -> dict[str, Path]:
+    """The audits of a folder; each is read when it is looked at."""
+    return {} if folder is None else audits_of(folder)
 
 
 def _found(sources: Sources, store: Store) -> tuple[Path | None, str | None]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from askew.app.explore.counted import CountedOnce, TextsOf
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.requested import CountKey, keys_of
 from askew.app.scoring.scorer import Scorer
@@ -19,8 +20,6 @@ from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
 Grades = Mapping[str, int]
-# The texts of some documents by their ordinals.
-TextsOf = Callable[[Sequence[int]], list[str]]
 # All lists are of one query.
 _QUERY = pa.scalar("query", pa.string())
 
@@ -37,7 +36,9 @@ class ListScorer:
         self.lexicons = self._catalogue.lexicons
         # Compiled although the texts are few: a query is one of many, and the plain loop would be a third of its time.
         known = Counters(threads=1, engine="compiled")
-        self._counters = {key: known.of(self.lexicons[key.lexicon], *key[1:]) for key in keys_of(self.asked)}
+        self._counted = {
+            key: CountedOnce(known.of(self.lexicons[key.lexicon], *key[1:])) for key in keys_of(self.asked)
+        }
 
     def those(self, judged: bool) -> list[MeasureRequest]:
         """The measures that can be computed: without judgements, those that read none."""
@@ -51,14 +52,12 @@ class ListScorer:
         """One value of each measure for each list. ``grades`` are the judgements of the one query behind all lists."""
         places, docs = np.unique(hits.docs, return_inverse=True)
         numbered = replace(hits, docs=docs.astype(np.int32))
-        found = [str(doc_ids[place].as_py()) for place in places.tolist()]
+        found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
         # The documents are numbered among themselves; those that are only judged come last and have no text.
         ids = [*found, *(doc for doc in grades or {} if doc not in set(found))]
-        column = pa.array(texts(places.tolist()), pa.large_string())
 
         def count(key: CountKey) -> DocMentions:
-            counted = self._counters[key].count(column)
-            return DocMentions(counted.groups, counted.counts, counted.tokens, np.ones(len(found), np.bool_))
+            return self._counted[key].of(places, len(doc_ids), texts)
 
         scorer = Scorer(self.those(grades is not None), pa.array(ids, pa.string()), count, _judged(ids, grades))
         names = pa.array([str(row) for row in range(len(hits))], pa.string())

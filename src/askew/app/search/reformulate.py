@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,15 @@ class IndexStatistics:
 
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """In how many documents each term stands."""
-        return self._of(terms, np.diff(self._index.offsets))
+        return self._of(terms, self._documents)
 
     def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """How often each term stands in the collection."""
         return self._of(terms, self._totals)
+
+    @cached_property
+    def _documents(self) -> npt.NDArray[np.int64]:
+        return np.diff(self._index.offsets)
 
     def _of(self, terms: Sequence[str], values: Any) -> npt.NDArray[np.int64]:
         numbers = self._index.term_numbers(list(terms))

@@ -17,6 +17,8 @@ WIDTH = 460
 INK, FAINT, GROUND = "#24292f", "#d0d7de", "#ffffff"
 # Okabe and Ito's colours, which stay apart for colour-blind eyes; the first two are as far apart as any.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
+# Better and worse have colors of their own, which no series and no group has.
+VERDICTS = {"better": "#1a7f37", "worse": "#8e2a86"}
 SHAPES = ("circle", "triangle", "square", "diamond", "cross", "ring")
 DASHES = (None, "6 3", "2 3", "8 3 2 3", "1 2", "10 4")
 _FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -50,8 +52,10 @@ class Plot:
     y: Scale
 
 
-def fill(series: int) -> dict[str, str]:
-    """Attributes of what is filled with the colour of a series, counted from 0."""
+def fill(series: int | str) -> dict[str, str]:
+    """Attributes of what is filled with the colour of a series, counted from 0, or with that of better or worse."""
+    if isinstance(series, str):
+        return {"class_": f"f-{series}", "fill": VERDICTS[series]}
     return {"class_": f"f{series % len(COLOURS) + 1}", "fill": COLOURS[series % len(COLOURS)]}
 
 
@@ -64,13 +68,14 @@ def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str 
 
 
 def picture(about: About, width: float, height: float, *children: Markup) -> Markup:
-    """The picture as one element, with its title and description."""
+    """The picture as one element, with its title and description. One with links in it is no image but a group."""
     ids = f"{about.name}-title", f"{about.name}-desc"
+    role = "group" if any("<a " in child for child in children) else "img"
     return tag(
         "svg", tag("title", about.title, id=ids[0]), tag("desc", about.description, id=ids[1]),
         tag("rect", class_="ground", fill=GROUND, width=width, height=height), *children,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(width)} {number(height)}", width=width, height=height,
-        role="img", aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
+        role=role, aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
     )  # fmt: skip
 
 
@@ -111,9 +116,12 @@ def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
 
 @dataclass(frozen=True)
 class Key:
-    """An entry of a legend: the number of a series, its name, and whether it is drawn as marks, a line or an area."""
+    """An entry of a legend: its series, its name, and whether it is drawn as marks, a line or an area.
 
-    series: int
+    A series is a number; an area may also be that of better or worse.
+    """
+
+    series: int | str
     name: str
     kind: str = "mark"
 
@@ -134,10 +142,10 @@ def legend(keys: Sequence[Key], top: float, left: float = 2.0, right: float = WI
 
 
 def _sign(key: Key, x: float, y: float) -> Markup:
+    if key.kind == "area" or isinstance(key.series, str):
+        return tag("rect", x=x, y=y - 5, width=10, height=10, **fill(key.series))
     if key.kind == "line":
         return tag("path", d=f"M{number(x)} {number(y)}h20", **stroke(key.series))
-    if key.kind == "area":
-        return tag("rect", x=x, y=y - 5, width=10, height=10, **fill(key.series))
     return marks(key.series, [mark(key.series, x + 5, y)])
 
 

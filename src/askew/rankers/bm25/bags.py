@@ -79,17 +79,19 @@ class BagSearcher:
         w = self.weights
         kth = w.kth[min(size for size in KTH if size >= k)].raw
 
-        stamp = self._stamps(count)
+        stamp = self._stamps(2 * count)
 
         def work(part: Any) -> None:
             search_bags(
                 part, bags.offsets, bags.terms, bags.weights, k, self.offsets.raw, self.docs.raw,
                 w.impacts.raw, w.block_offsets.raw, w.block_max.raw, w.term_max.raw, kth, w.range_offsets.raw,
-                w.ranges.raw, docs, scores, found, self._seen(), stamp,
+                w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
             )  # fmt: skip
 
-        parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))
-        if self.threads == 1:
+        # Of few queries a part for each thread: to hand out a part takes as long as to search a query or two.
+        most = self.threads * (8 if count > 64 * self.threads and self.threads > 1 else 1)
+        parts = np.array_split(np.arange(count), max(1, min(count, most)))
+        if len(parts) == 1:
             work(parts[0])
         else:
             list(self._pool.map(work, parts))

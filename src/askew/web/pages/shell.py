@@ -14,7 +14,15 @@ from askew.web.pages.parts import notice
 
 STATIC = Path(__file__).parent.parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_PAGES = {"/": "Ask", "/pairs": "Dataset", "/audit": "Runs", "/plan": "Plan", "/logs": "Logs", "/api": "API"}
+_PAGES = {
+    "/": "Search",
+    "/pairs": "Dataset",
+    "/runs": "Runs",
+    "/audit": "Audit",
+    "/logs": "Logs",
+    "/plan": "Plan",
+    "/api": "API",
+}
 
 
 @dataclass(frozen=True)
@@ -93,5 +101,5 @@ def problem_page(status: int, message: str) -> Page:
     title = {401: "A token is needed", 404: "Nothing here", 413: "Too large", 429: "Too much at once"}.get(
         status, "That did not work" if status < 500 else "Something is wrong here"
     )
-    again = element("a", "Ask a query", href="/")
+    again = element("a", "Search", href="/")
     return Page(title, (tag("h1", title), tag("p", message, class_="lead", role="alert"), tag("p", again)))
