@@ -3,6 +3,7 @@
 import contextlib
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,8 @@ from askew.web.settings import ServerLimits, Settings
 
 BASE = "http://127.0.0.1:8642"
 FREE = ServerLimits(rate=1e6, burst=1_000_000)
+LIGHT = str(Path(__file__).with_name("light.toml"))
+DEMO = Sources(recipe=LIGHT)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,7 +45,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def opened(cache):
-    return open_sources(Sources())
+    return open_sources(DEMO)
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +68,7 @@ def demo_pairs(store):
 
 @pytest.fixture(scope="session")
 def client(store):
-    with TestClient(create_app(Settings(limits=FREE)), base_url=BASE) as found:
+    with TestClient(create_app(Settings(DEMO, limits=FREE)), base_url=BASE) as found:
         yield found
 
 
@@ -84,7 +87,7 @@ def service():
     with contextlib.ExitStack() as stack:
 
         def make(**given):
-            settings = Settings(**{"limits": FREE, **given})
+            settings = Settings(**{"sources": DEMO, "limits": FREE, **given})
             return stack.enter_context(TestClient(create_app(settings), base_url=BASE))
 
         yield make
@@ -116,5 +119,5 @@ def running(settings):
 
 @pytest.fixture(scope="session")
 def live(store):
-    with running(Settings(limits=FREE)) as url:
+    with running(Settings(DEMO, limits=FREE)) as url:
         yield url

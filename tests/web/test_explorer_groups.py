@@ -19,7 +19,7 @@ from askew.app.explore.plan import recorded_recipe
 from askew.app.explore.warrant import WarrantRules
 from askew.app.scoring.comparable import listed
 from askew.cli.main import run
-from askew.core.errors import AskewError, ConfigError
+from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.corpora.memory import run_in_memory
 from askew.engine.store import Store
@@ -201,10 +201,15 @@ def test_recorded_measures_that_cannot_compare_given_groups_are_left_out_and_tol
     assert "ARaB(tc)@5 does not compare a, b and c and is left out." in found.notes
 
 
-def test_a_recipe_that_is_given_brings_its_own_groups(two, three):
-    other = three.store.parent / "three.toml"
-    found = open_sources(Sources(two.store, collection=two.collection, recipe=str(other))).explorer
-    assert found.setting.groups == ("young", "old", "adult")
+def test_a_recipe_that_is_given_brings_its_methods_and_the_store_keeps_its_groups(two, three, tmp_path):
+    text = (three.store.parent / "three.toml").read_text()
+    (tmp_path / "other.toml").write_text(text.replace('[[reformulate]]\nmethod = "extract"\n', ""))
+    found = open_sources(Sources(two.store, collection=two.collection, recipe=str(tmp_path / "other.toml"))).explorer
+    assert found.setting.groups == ("young", "old") and list(found.searched.methods) == ["fairfeedback", "reduce"]
+    index = next(two.store.glob("index-bm25-*"))
+    assert open_sources(Sources(index=index, recipe=str(tmp_path / "other.toml"))).groups.names == (
+        "young", "old", "adult"
+    )  # fmt: skip
 
 
 def test_the_recipe_of_the_steps_finished_last_is_the_recorded_one(two, three, tmp_path):
@@ -248,15 +253,15 @@ def test_a_measure_with_a_lexicon_of_its_own_says_which_groups_methods_count(tmp
         counting_of(measures=["RR@10"])
 
 
-def test_a_recorded_recipe_whose_words_are_gone_can_be_opened_with_others(two, tmp_path):
+def test_a_store_whose_file_of_words_is_gone_opens_with_the_words_it_was_built_with(two, tmp_path):
     words = tmp_path / "age.csv"
     words.write_text("old,old\nyoung,young\n")
     recipe = read_recipe(two.store.parent / "two.toml")
     store = Store(tmp_path / "store")
     prepare(Recipe("lost", {**recipe.sections, "groups": {"lexicon": str(words)}}), store).plan.run(store)
     words.unlink()
-    with pytest.raises(AskewError, match=r"age\.csv"):
-        check_sources(Sources(store.root))
+    check_sources(Sources(store.root))
+    assert open_sources(Sources(store.root)).explorer.marker.lexicon.groups == {"old": ("old",), "young": ("young",)}
     check_sources(Sources(store.root, groups=Groups({"a": ["young"], "b": ["old"]})))
 
 

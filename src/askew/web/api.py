@@ -119,10 +119,13 @@ def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
 
 @router.get("/compare", responses=_documented(Comparison), summary="A query and a reformulation, side by side")
 async def compare(
-    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP
-) -> Response:
+    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP,
+    query_id: s.QueryId = "",
+) -> Response:  # fmt: skip
     """Both result lists, where each document moved, and what is gained, by the judgements of the original query."""
-    return await _explored(site, ("compare", q, to, k), lambda one: as_json(Comparison, one.compare(q, to, k)))
+    return await _explored(
+        site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
+    )
 
 
 @router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,8 +29,8 @@ from askew.app.explore.answers import (
     Variant,
 )
 from askew.app.explore.counting import ExplorerCounts, counting_of
-from askew.app.explore.known import Known
 from askew.app.explore.scoring import Grades, ListScorer
+from askew.app.explore.searched import SearchedCollection
 from askew.app.explore.warrant import WarrantRules
 from askew.app.scoring.comparable import BETTER, is_signed, sign_of
 from askew.app.scoring.requested import CountKey, key_of
@@ -38,13 +38,9 @@ from askew.app.search.reformulate import FirstPass
 from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction, column_of, gain_column, new_column
-from askew.core.outcome import outcome_of, verdict
 from askew.core.ranking import Floats, Hits
 from askew.measures.catalogue import MeasureRequest
 from askew.mentions.marks import Mark, Marker, can_mark
-from askew.plugins.kinds import RankerPlugin
-from askew.plugins.methods import FilterPlugin, ReformulatorPlugin
-from askew.rankers.disk import StoredTexts
 from askew.selectors.pareto import Pareto
 
 AGREEMENT = "Agreement@10"
@@ -57,25 +53,12 @@ FINDS_NOTHING = "the query finds nothing in this collection: none of its words i
 TOP, MOST_RESULTS, LONGEST_TEXT = 10, 100, 1500
 
 
-@dataclass(frozen=True)
-class SearchedCollection:
-    """A collection that can be searched, and what is known of it."""
-
-    name: str
-    ranker: RankerPlugin
-    texts: StoredTexts
-    known: Known
-    methods: Mapping[str, ReformulatorPlugin]
-    filters: Sequence[FilterPlugin]
-    first_pass: FirstPass | None
-
-
 class Explorer:
     """Answers for one collection. It keeps nothing of what it was asked, and may be used by several threads."""
 
-    def __init__(self, searched: SearchedCollection, counting: ExplorerCounts | None = None, depth: int = 100) -> None:
+    def __init__(self, searched: SearchedCollection, counting: ExplorerCounts | None = None) -> None:
         counting = counting_of() if counting is None else counting
-        self.searched, self.depth, self.counting = searched, depth, counting
+        self.searched, self.depth, self.counting = searched, searched.depth, counting
         self.notes: list[str] = []
         self.scorer = ListScorer(counting.measures, counting.groups)
         self.effectiveness, self.lean = counting.effectiveness, counting.lean
@@ -86,7 +69,7 @@ class Explorer:
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
         self._rules = WarrantRules(counting.named)
         self.setting = Setting(
-            searched.name, len(searched.ranker.doc_ids), searched.ranker.id, lexicon, groups, is_signed(lean),
+            searched.name, len(searched.ranker.doc_ids), searched.ranker_words, lexicon, groups, is_signed(lean),
             sign_of(lean),
         )  # fmt: skip
         self._keep = Keep(list(searched.filters))
@@ -122,17 +105,20 @@ class Explorer:
         """The full text of each measure."""
         return {one.text: one.signature for one in self.scorer.asked}
 
-    def search(self, query: str, k: int = TOP) -> Answer:
-        """The top k documents, and what the measures say of the top ``depth``."""
+    def search(self, query: str, k: int = TOP, query_id: str | None = None) -> Answer:
+        """The top k documents, and what the measures say of the top ``depth``.
+
+        ``query_id`` says which query is meant where several of the collection have these words.
+        """
         hits = self._find([query], max(k, self.depth))
-        return self._answer(query, hits, k, self._judged(query))
+        return self._answer(query, hits, k, self._judged(query, query_id))
 
     def _find(self, texts: Sequence[str], k: int) -> Hits:
         return self.searched.ranker.search(list(texts), min(k, max(self.setting.documents, 1)))
 
-    def _judged(self, query: str) -> tuple[str | None, Grades | None]:
-        query_id = self.searched.known.find(query)
-        return query_id, self.searched.known.judged(query_id)
+    def _judged(self, query: str, query_id: str | None = None) -> tuple[str | None, Grades | None]:
+        found = self.searched.known.find(query, query_id)
+        return found, self.searched.known.judged(found)
 
     def _score(self, hits: Hits, grades: Grades | None) -> dict[str, Floats]:
         return self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts, grades)
@@ -142,7 +128,9 @@ class Explorer:
 
     def _answer(self, query: str, hits: Hits, k: int, judged: tuple[str | None, Grades | None]) -> Answer:
         query_id, grades = judged
-        values = {name: column[0] for name, column in self._score(hits, grades).items()} if len(hits.docs) else {}
+        # More may be shown than were measured when the store was built; a value is always of as many.
+        measured = _top(hits, self.depth)
+        values = {name: column[0] for name, column in self._score(measured, grades).items()} if len(hits.docs) else {}
         results = tuple(self._result(hits, at, grades) for at in range(min(k, len(hits.docs))))
         total = {group: sum(one.mentions[group] for one in results) for group in self.marker.groups}
         told = tuple(self._value(one, values[one.text]) for one in self.scorer.asked if one.text in values)
@@ -210,19 +198,24 @@ class Explorer:
         return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, named)
 
     def _variants(self, pairs: pl.DataFrame, directions: Mapping[str, Direction], proxy: bool) -> list[Variant]:
-        return [
-            Variant(
-                row["variant_id"], row["text"], row["method"], row["doc_id"],
-                {name: _number(row[new_column(name)]) for name in directions},
-                {name: _number(row[gain_column(name)]) for name in directions}, None if proxy else row["outcome"],
-                _lean_verdict(row[gain_column(self.lean)]), bool(row["front"]), self._rules.groups(row["text"]),
-            )
-            for row in pairs.iter_rows(named=True)
-        ]  # fmt: skip
+        return [self._variant(row, directions, proxy) for row in pairs.iter_rows(named=True)]
 
-    def compare(self, query: str, other: str, k: int = TOP) -> Comparison:
+    def _variant(self, row: Mapping[str, Any], directions: Mapping[str, Direction], proxy: bool) -> Variant:
+        values = {name: _number(row[new_column(name)]) for name in directions}
+        gains = {name: _number(row[gain_column(name)]) for name in directions}
+        return Variant(
+            row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains,
+            None if proxy else self._outcome(gains), self.counting.sides.lean_verdict(gains), bool(row["front"]),
+            self._rules.groups(row["text"]),
+        )  # fmt: skip
+
+    def _outcome(self, gains: Mapping[str, float | None]) -> str | None:
+        found = self.counting.sides.outcome(gains)
+        return None if found is None else found.value
+
+    def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
         """Both result lists, with the judgements of the original query."""
-        judged = self._judged(query)
+        judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [_only(hits, row) for row in range(2)]
         old, new = (self._answer(text, one, k, judged) for text, one in zip((query, other), sides, strict=True))
@@ -231,10 +224,10 @@ class Explorer:
         placed = None if judged[1] is None else self.effectiveness
         effectiveness, proxy = placed or AGREEMENT, placed is None
         # Agreement is no effectiveness: a query without judgements has a verdict on lean only.
-        outcome = outcome_of(None if placed is None else gains.get(placed), gains.get(self.lean))
+        outcome = None if placed is None else self._outcome(gains)
         return Comparison(
-            old, new, self.depth, self._moves(sides, k), gains, agreement, None if outcome is None else outcome.value,
-            _lean_verdict(gains.get(self.lean)), effectiveness, proxy, self.lean,
+            old, new, self.depth, self._moves(sides, k), gains, agreement, outcome,
+            self.counting.sides.lean_verdict(gains), effectiveness, proxy, self.lean,
         )  # fmt: skip
 
     def _gains(self, old: Answer, new: Answer) -> dict[str, float | None]:
@@ -271,13 +264,15 @@ def _only(hits: Hits, row: int) -> Hits:
     return Hits(np.array([0, end - start], np.int64), hits.docs[start:end], hits.scores[start:end])
 
 
+def _top(hits: Hits, depth: int) -> Hits:
+    """The first documents of a list."""
+    if len(hits.docs) <= depth:
+        return hits
+    return Hits(np.array([0, depth], np.int64), hits.docs[:depth], hits.scores[:depth])
+
+
 def _agreements(hits: Hits) -> Floats:
     """How much of the first list's top documents is among the top documents of each."""
     tops = [set(hits.docs[start : min(start + TOP, end)].tolist()) for start, end in
             zip(hits.offsets[:-1].tolist(), hits.offsets[1:].tolist(), strict=True)]  # fmt: skip
     return np.array([len(tops[0] & top) / max(len(tops[0]), 1) for top in tops])
-
-
-def _lean_verdict(gain: float | None) -> str | None:
-    found = verdict(0.0, gain, Direction.UP)
-    return None if found is None else found.lean

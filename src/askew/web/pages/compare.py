@@ -12,13 +12,13 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 
-def compare_form(query: str, other: str, k: int) -> Markup:
+def compare_form(query: str, other: str, k: int, query_id: str = "") -> Markup:
     """Both queries, to be changed."""
     return element(
         "form",
         p.text_input("q", "Original query", query, "wide", required=True),
         p.text_input("to", "Reformulated query", other, "wide", required=True),
-        *p.kept(k=k if k != TOP else ""),
+        *p.kept(k=k if k != TOP else "", query_id=query_id),
         element("button", "Compare", type="submit"),
         action="/compare",
         method="get",
@@ -31,7 +31,7 @@ def compare_page(found: Comparison, k: int, note: str) -> Page:
     query, other = found.old.query, found.new.query
     place = address("/", {"q": query, "k": k if k != TOP else None})
     back = tag("p", element("a", "← all reformulations of ", p.quote(query), href=place))
-    head = [tag("h1", "Compare"), compare_form(query, other, k), back]
+    head = [tag("h1", "Compare"), compare_form(query, other, k, found.old.query_id or ""), back]
     body = [_verdict(found), tag("div", _values(found), _leans(found), class_="overview"), _sides(found)]
     return Page(f"{other} against {query}", (*head, *body), "/", note)
 

@@ -107,7 +107,8 @@ def _table(table: ShownPairs, found: PairPage, asked: PairFilter, can_open: bool
 def _row(row: Mapping[str, Any], measures: Sequence[str], outcome: str, can_open: bool) -> list[object]:
     text, original = (tag("bdi", shown(row.get(name, "")), dir="auto") for name in ("text", "original_text"))
     if can_open:
-        link = address("/compare", {"q": row.get("original_text", ""), "to": row.get("text", "")})
+        named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
+        link = address("/compare", named)
         text = element("a", text, href=link, aria_label=f"Compare {shown(row.get('text', ''))}")
     cells = [_values(row["measures"][name]) for name in measures]
     marked = [tag("span", name, class_="chip") for name in row["subsets"]]

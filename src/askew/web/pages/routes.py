@@ -44,7 +44,8 @@ def note_of(opened: Opening) -> str:
     if opened.explorer is None:
         return ""
     one = opened.explorer.setting
-    words = f"Collection {one.collection}, {one.documents:,} documents, ranked by {one.ranker}."
+    built = f"Built by the recipe {opened.built_by}. " if opened.built_by else ""
+    words = f"{built}Collection {one.collection}, {one.documents:,} documents, searched with {one.ranker}."
     return " ".join([words, f"Groups {listed(one.groups)}.", *opened.notes])
 
 
@@ -88,15 +89,18 @@ def examples_of(known: Sequence[str]) -> list[str]:
 
 @router.get("/compare")
 async def compare_page(
-    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
-) -> Response:
+    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
+    query_id: s.ShortText = "",
+) -> Response:  # fmt: skip
     """A query and a reformulation."""
     if not q.strip() or not to.strip():
         raise DataError("a comparison needs two queries: the original and a reformulation of it")
     explorer = await site.explorer()
     note = note_of(await site.opened())
     return await kept_html(
-        site, ("compare", q, to, k), lambda: compare.compare_page(explorer.compare(q, to, k), k, note)
+        site,
+        ("compare", q, to, k, query_id),
+        lambda: compare.compare_page(explorer.compare(q, to, k, query_id), k, note),
     )
 
 

@@ -52,7 +52,7 @@ def _pairs(site: Site, opened: Opening, asked: s.PairFilter) -> Page:
         return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
     table = site.pairs(opened, asked.dataset)
     found = table.page(wanted_of(asked), asked.page, asked.size)
-    return pairs.pairs_page(table, found, asked, known, opened.explorer is not None, note)
+    return pairs.pairs_page(table, found, asked, known, opened.can_compare(table.name), note)
 
 
 @router.get("/pairs/selection.{ending}")
