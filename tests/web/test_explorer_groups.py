@@ -25,7 +25,7 @@ from askew.corpora.memory import run_in_memory
 from askew.engine.store import Store
 from askew.mentions.marks import Marker
 from askew.web.app import create_app
-from askew.web.pages.parts import class_of, lean_bar, legend, most_words
+from askew.web.pages.parts import class_of, lean_bar, legend
 from askew.web.settings import ServerLimits, Settings
 
 FREE = ServerLimits(rate=1e6, burst=1_000_000)
@@ -131,7 +131,9 @@ def everything(client):
             "/", "/compare", "/api/search", "/api/reformulate", "/api/compare", "/api/measure")},
         **{path: client.get(path) for path in (
             "/", "/pairs", "/audit", "/plan", "/logs", "/api", "/api/pairs", "/openapi.json")},
-        "ask": client.get("/", params={"q": QUERY}),
+        "search": client.get("/", params={"q": QUERY, "reformulations": "now"}),
+        "reformulations": client.get("/reformulations", params={"q": QUERY}),
+        "verdict": client.get("/verdict", params=asked),
     }  # fmt: skip
     assert {name: reply.status_code for name, reply in replies.items()} == dict.fromkeys(replies, 200)
     return {name: reply.text for name, reply in replies.items()}
@@ -158,7 +160,7 @@ def test_an_explorer_of_other_groups_says_nothing_of_gender(request, served, nam
     found = everything(served(request.getfixturevalue(name)))
     assert {place: said for place, text in found.items() if (said := GENDER.findall(text))} == {}
     for group in ("old", "young"):
-        assert f">{group}</mark>" in found["ask"] and f'"{group}"' in found["/api/search"]
+        assert f">{group}</mark>" in found["search"] and f'"{group}"' in found["/api/search"]
 
 
 @pytest.mark.parametrize("name", ["two", "three"])
@@ -299,13 +301,11 @@ def test_each_of_many_groups_has_a_color_and_a_name():
     assert [float(x) for x in re.findall(r'fill-g\d" x="([\d.]+)"', bar)] == [0, 50, 100]
     assert 'aria-label="1 a, 1 b, 2 c words"' in bar and "middle" not in bar
     assert re.sub("<[^>]+>", "", legend(setting)) == "Marked: words that own lists for a, b and c. S"
-    assert most_words([{"a": 1, "b": 1, "c": 2}, {"a": 3}], setting) == 4
-    assert most_words([{"a": 1, "b": 2}], drawn("a", "b")) == 2
     assert listed(["a"]) == "a" and re.sub("<[^>]+>", "", legend(drawn("a"))).endswith("lists for a. S")
 
 
 def test_a_lean_without_a_sign_is_drawn_without_sides(three, served):
-    text = served(three).get("/", params={"q": QUERY}).text
+    text = served(three).get("/", params={"q": QUERY, "reformulations": "now"}).text
     assert "NFaiRR@5 (higher is better)" in text and "← " not in text
     assert "NFaiRR@5 compares young, old and adult; higher is better." in text
 

@@ -35,16 +35,20 @@ JUDGED, UNJUDGED = "how to become a nurse", "women nursing school"
 @pytest.fixture(scope="module")
 def explorer(explorer):
     """The demo with one measure on each side."""
-    return Explorer(explorer.searched, counting_of(measures=[EFFECT, LEAN]))
+    made = Explorer(explorer.searched, counting_of(measures=[EFFECT, LEAN]))
+    # What is typical is known before scores are made up.
+    assert len(made.leaning.known)
+    return made
 
 
 def compared(explorer, query, old, new):
     """A comparison of the explorer in which both lists have these values."""
     sides = iter([old, new])
 
-    def score(hits, grades):
+    def score(hits, grades, also=()):
         found = next(sides)
-        return {name: np.array([found[name]]) for name in found if grades is not None or name != EFFECT}
+        told = {name: np.array([found[name]]) for name in found if grades is not None or name != EFFECT}
+        return told | {one.text: np.array([math.nan]) for one in also}
 
     with patch.object(explorer, "_score", score):
         return explorer.compare(query, "become nurse", 2)

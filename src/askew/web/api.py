@@ -95,7 +95,10 @@ async def reformulate(site: Here, q: s.Asked) -> Response:
     A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true. It has no ``outcome``, only a
     ``lean_verdict``.
     """
-    return await _explored(site, ("reformulate", q), lambda one: as_json(Alternatives, one.reformulate(q)))
+    explorer = await site.explorer()
+    return json_reply(
+        await site.writing.bytes_of(("reformulate", q), lambda: as_json(Alternatives, explorer.reformulate(q)))
+    )
 
 
 @router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Reformulations of several queries")
@@ -106,7 +109,7 @@ async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     def make() -> bytes:
         return as_json(s.AlternativesAnswers, s.AlternativesAnswers([_one(explorer, query) for query in body.queries]))
 
-    return json_reply(await site.work.run(make, len(body.queries)))
+    return json_reply(await site.writing.run(make, len(body.queries)))
 
 
 def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:

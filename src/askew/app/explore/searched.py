@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from askew.app.build.recipe import Recipe, reformulate_methods, resources_of, retrieve_stage, with_settings
 from askew.app.build.resources import Resources
-from askew.app.explore.known import Known, known_of, remembered
+from askew.app.explore.known import Known, known_of, originals_of, remembered
+from askew.app.explore.leaning import originals_values
 from askew.app.explore.plan import RecordedPlan
+from askew.app.explore.stored import StoredPairs
 from askew.app.search.compose import compose, is_engine, make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter
 from askew.core.errors import AskewError, ConfigError, StoreError
 from askew.core.groups import Groups
+from askew.core.ranking import Floats
 from askew.corpora.collection import Collection, open_collection
 from askew.engine.store import Store
 from askew.plugins.kinds import RankerPlugin
@@ -34,7 +40,8 @@ NO_JUDGEMENTS = "so judgements are not read and nothing is said of effectiveness
 class SearchedCollection:
     """A collection that can be searched, and what is known of it.
 
-    ``terms`` is an index with its texts. So many documents as ``depth`` says are measured.
+    ``terms`` is an index with its texts. So many documents as ``depth`` says are measured. ``stored`` gives the
+    reformulations that the store has of a query, by its id and text; ``typical`` what a measure says of its queries.
     """
 
     name: str
@@ -47,6 +54,8 @@ class SearchedCollection:
     filters: Sequence[FilterPlugin] = ()
     first_pass: FirstPass | None = None
     depth: int = DEPTH
+    stored: Callable[[str, str], pa.Table | None] | None = None
+    typical: Callable[[str], Floats] | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,13 @@ def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
         notes = [f"{OTHER_FILES}: the documents are those of the index in the store."]
     name = _collection_name(place.plan.source)
     texts = StoredTexts(terms, read_header(terms)["documents"])
-    return SearchedCollection(name, ranker, ranker_words(ranker), terms, texts, known, depth=depth), notes
+    found = SearchedCollection(name, ranker, ranker_words(ranker), terms, texts, known, depth=depth)
+    stored = StoredPairs(place.store, place.plan)
+    scores = place.plan.manifest(place.store, "scores")
+    if scores is None:
+        return replace(found, stored=stored.reformulations), notes
+    originals = originals_of(place.store, scores)
+    return replace(found, stored=stored.reformulations, typical=partial(originals_values, originals)), notes
 
 
 def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, Any]) -> SearchedCollection:

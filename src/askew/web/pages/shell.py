@@ -14,7 +14,7 @@ from askew.web.pages.parts import notice
 
 STATIC = Path(__file__).parent.parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_PAGES = {"/": "Ask", "/pairs": "Dataset", "/audit": "Runs", "/plan": "Plan", "/logs": "Logs", "/api": "API"}
+_PAGES = {"/": "Search", "/pairs": "Dataset", "/audit": "Runs", "/plan": "Plan", "/logs": "Logs", "/api": "API"}
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,10 @@ def render(page: Page) -> bytes:
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         element("link", rel="stylesheet", href=f"/static/style.css?v={version()}"),
+        element("link", rel="stylesheet", href=f"/static/search.css?v={version()}"),
         element("link", rel="icon", type="image/svg+xml", href=f"/static/icon.svg?v={version()}"),
         element("script", type="module", src=f"/static/app.js?v={version()}"),
+        element("script", type="module", src=f"/static/search.js?v={version()}"),
     )
     body = tag(
         "body",
@@ -93,5 +95,5 @@ def problem_page(status: int, message: str) -> Page:
     title = {401: "A token is needed", 404: "Nothing here", 413: "Too large", 429: "Too much at once"}.get(
         status, "That did not work" if status < 500 else "Something is wrong here"
     )
-    again = element("a", "Ask a query", href="/")
+    again = element("a", "Search", href="/")
     return Page(title, (tag("h1", title), tag("p", message, class_="lead", role="alert"), tag("p", again)))
