@@ -26,8 +26,8 @@ from playwright.sync_api import sync_playwright
 SHOTS = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
 PAGES = {
     "start": "",
-    "ask": "?q=how+to+become+a+software+engineer",
-    "ask-unjudged": "?q=women+nursing+school",
+    "search": "?q=how+to+become+a+software+engineer",
+    "search-unjudged": "?q=women+nursing+school",
     "compare": "compare?q=how+to+become+a+software+engineer&to=become+software+engineer+code",
     "dataset": "pairs",
     "dataset-selected": "pairs?subset=all&sort=-lean&lean_min=0.05&lean_max=0.25&effectiveness_min=-0.25",
@@ -71,6 +71,8 @@ def take(browser: Any, url: str, path: str, width: int, theme: str, file: Path) 
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = context.new_page()
     page.goto(url + path)
+    if page.locator("[data-load]").count():
+        page.wait_for_selector(".reformulations", timeout=300_000)
     high = min(page.evaluate("document.documentElement.scrollHeight"), HIGHEST)
     page.set_viewport_size({"width": width, "height": high})
     page.screenshot(path=file)

@@ -5,6 +5,7 @@ import os
 import shutil
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,8 @@ from askew.web.settings import ServerLimits, Settings
 
 BASE = "http://127.0.0.1:8642"
 FREE = ServerLimits(rate=1e6, burst=1_000_000)
+LIGHT = str(Path(__file__).with_name("light.toml"))
+DEMO = Sources(recipe=LIGHT)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,7 +47,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def opened(cache):
-    return open_sources(Sources())
+    return open_sources(DEMO)
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +70,7 @@ def demo_pairs(store):
 
 @pytest.fixture(scope="session")
 def client(store):
-    with TestClient(create_app(Settings(limits=FREE)), base_url=BASE) as found:
+    with TestClient(create_app(Settings(DEMO, limits=FREE)), base_url=BASE) as found:
         yield found
 
 
@@ -86,7 +89,7 @@ def service():
     with contextlib.ExitStack() as stack:
 
         def make(**given):
-            settings = Settings(**{"limits": FREE, **given})
+            settings = Settings(**{"sources": DEMO, "limits": FREE, **given})
             return stack.enter_context(TestClient(create_app(settings), base_url=BASE))
 
         yield make
@@ -118,7 +121,7 @@ def running(settings, app=None):
 
 @pytest.fixture(scope="session")
 def live(store):
-    with running(Settings(limits=FREE)) as url:
+    with running(Settings(DEMO, limits=FREE)) as url:
         yield url
 
 

@@ -10,13 +10,14 @@ import pytest
 from askew.app.build.recipe import Recipe, prepare, read_recipe
 from askew.app.explore.explorer import AGREEMENT, Explorer
 from askew.app.explore.known import words_of
-from askew.app.explore.opening import ANY_QUERY, NO_INDEX, Sources, open_sources
+from askew.app.explore.opening import NO_INDEX, Sources, open_sources
 from askew.app.explore.warrant import WarrantRules
 from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import gain_column, new_column
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
+from conftest import LIGHT
 
 
 def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
@@ -34,12 +35,19 @@ def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
         assert found == {name: None if math.isnan(v) else pytest.approx(v, abs=1e-12) for name, v in expected.items()}
 
 
-def test_candidates_and_their_scores_are_those_of_a_build(explorer, tmp_path):
+@pytest.fixture(scope="module")
+def writing(explorer):
+    """The demo without the reformulations that it brings, so that all are written."""
+    return Explorer(replace(explorer.searched, stored=None), explorer.counting)
+
+
+def test_candidates_and_their_scores_are_those_of_a_build(writing, tmp_path):
     store = Store(tmp_path / "store")
-    recipe = Recipe("typed", {**read_recipe("demo").sections, **ANY_QUERY})
+    typed = {name: read_recipe(LIGHT).sections[name] for name in ("reformulate", "filter")}
+    recipe = Recipe("typed", {**read_recipe("demo").sections, **typed})
     step = prepare(recipe, store, until="pairs").plan.run(store)["pairs"].manifest
     pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(step)))).filter(query_id="law-q08")
-    found = explorer.reformulate("how to become a lawyer")
+    found = writing.reformulate("how to become a lawyer")
     assert [one.text for one in found.candidates] == pairs["text"].to_list()
     assert [one.variant_id for one in found.candidates] == pairs["variant_id"].to_list()
     for name in ("RR@10", "AP@10", "ARaB(tf)@10", "NFaiRR@10", "LexiconShare@10"):
@@ -62,7 +70,10 @@ def test_results_carry_their_marks_and_the_sum_of_their_mentions(explorer):
         assert not one.cut and explorer.marker.count(one.marks) == one.mentions
     assert found.mentions == {g: sum(one.mentions[g] for one in found.results) for g in ("female", "male")}
     assert found.setting.groups == ("female", "male") and found.setting.signed
-    assert found.setting.sign == "ARaB(tf)@10: positive leans toward male, negative toward female; 0 is balanced."
+    assert (
+        found.setting.sign
+        == "ARaB(tf,who=generic)@10: positive leans toward male, negative toward female; 0 is balanced."
+    )
 
 
 def test_a_query_without_judgements_is_placed_by_agreement_and_says_so(explorer):
@@ -84,11 +95,11 @@ def test_no_candidate_of_the_front_is_beaten_by_another(explorer):
         assert not any(a >= mine[0] and b >= mine[1] and (a, b) != mine for a, b in gains)
 
 
-def test_every_candidate_that_was_made_is_kept_or_counted_by_reason(explorer):
+def test_every_candidate_that_was_made_is_kept_or_counted_by_reason(writing):
     query = "how to become a nurse"
     rows = pa.table({"query_id": ["q"], "text": [query]})
-    made = explorer._stage.run(rows)[0].num_rows - 1
-    found = explorer.reformulate(query)
+    made = writing._writer._stage.run(rows)[0].num_rows - 1
+    found = writing.reformulate(query)
     assert len(found.candidates) + sum(found.dropped.values()) == made
     assert all(found.dropped.values())
 
@@ -132,7 +143,7 @@ def test_texts_are_found_by_id_and_unknown_ones_are_left_out(explorer):
 
 def test_results_are_shown_by_a_measure_that_counts_words(explorer):
     with pytest.raises(ConfigError, match="counts no words"):
-        Explorer(explorer.searched, replace(explorer.counting, lean="nDCG@10"))
+        Explorer(explorer.searched, replace(explorer.counting, lean="RR@10"))
     with pytest.raises(ConfigError, match="not among"):
         Explorer(explorer.searched, replace(explorer.counting, lean="ARaB(tf)@5"))
 

@@ -10,9 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from askew.app.explore.audit import audit
+from askew.app.explore.counting import counting_of
+from askew.app.explore.explorer import Explorer
+from askew.app.explore.sides import Sides
 from askew.core.measure import Direction, column_of
 from askew.core.outcome import Outcome, Verdict, outcome_of, verdict
 from askew.corpora.runs import Run
+from askew.selectors.pairs import make_pairs
 from askew.selectors.pareto import Pareto
 from askew.selectors.summary import summarise
 from askew.selectors.tables import gain_shares
@@ -28,13 +32,23 @@ quadruples = st.tuples(values, values, values, values)
 JUDGED, UNJUDGED = "how to become a nurse", "women nursing school"
 
 
+@pytest.fixture(scope="module")
+def explorer(explorer):
+    """The demo with one measure on each side."""
+    made = Explorer(explorer.searched, counting_of(measures=[EFFECT, LEAN]))
+    # What is typical is known before scores are made up.
+    assert len(made.leaning.known)
+    return made
+
+
 def compared(explorer, query, old, new):
     """A comparison of the explorer in which both lists have these values."""
     sides = iter([old, new])
 
-    def score(hits, grades):
+    def score(hits, grades, also=()):
         found = next(sides)
-        return {name: np.array([found[name]]) for name in found if grades is not None or name != EFFECT}
+        told = {name: np.array([found[name]]) for name in found if grades is not None or name != EFFECT}
+        return told | {one.text: np.array([math.nan]) for one in also}
 
     with patch.object(explorer, "_score", score):
         return explorer.compare(query, "become nurse", 2)
@@ -68,6 +82,20 @@ def test_explorer_selector_and_report_agree_on_every_pair(explorer, four):
         assert [shares[name][f"{side}_queries"] for side in SIDES].index(1) == place
         tested = paired(np.array([old[name]]), np.array([new[name]]), WAYS[name])
         assert [tested.improved, tested.unchanged, tested.worsened].index(1) == place
+
+
+@given(st.lists(values, min_size=6, max_size=6), st.sampled_from([0.0, 0.25, 0.1]))
+def test_explorer_and_selection_agree_where_several_measures_decide(six, tolerance):
+    names = [EFFECT, LEAN, "ARaB(tc)@10"]
+    ways = {EFFECT: Direction.UP, LEAN: Direction.ZERO, "ARaB(tc)@10": Direction.ZERO}
+    old, new = (dict(zip(names, part, strict=True)) for part in (six[:3], six[3:]))
+    rows = pl.concat([scored(old, new).with_columns(pl.Series("ARaB_tc_10", [old[names[2]], new[names[2]]]))])
+    pairs = make_pairs(rows, ways, names[:1], names[1:], tolerance).table
+    gains = {name: float(ways[name].gain(old[name], new[name])) for name in names}
+    sides = Sides(tuple(names[:1]), tuple(names[1:]), tolerance)
+    assert sides.outcome(gains).value == pairs["outcome"][0]
+    assert sides.lean_verdict(gains) == pairs["outcome"][0].partition("-")[2]
+    assert sides.outcome({**gains, EFFECT: None}) is None and sides.lean_verdict({**gains, EFFECT: None}) is not None
 
 
 @given(quadruples, st.sampled_from([0.0, 0.25, 0.5, 0.1]))

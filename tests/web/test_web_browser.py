@@ -32,7 +32,7 @@ def test_a_query_is_asked_and_its_words_are_marked_in_two_ways(open_page):
     box = page.get_by_label("Query", exact=True)
     assert box.evaluate("box => box === document.activeElement")
     box.fill("how to become a software engineer")
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("button", name="Search").click()
     page.wait_for_url("**/?q=how+to+become+a+software+engineer&k=10")
     assert page.locator(".results > li").count() == 10
     assert page.title().startswith("how to become a software engineer")
@@ -49,6 +49,7 @@ def test_a_query_is_asked_and_its_words_are_marked_in_two_ways(open_page):
 
 def test_a_point_leads_to_both_lists_side_by_side_with_lines_between_the_same_documents(open_page):
     page = open_page("/?q=how+to+become+a+software+engineer")
+    page.locator(".reformulations").get_by_text("Details", exact=True).click()
     point = page.locator(".points-front a.point").first
     key = point.get_attribute("data-key")
     point.hover()
@@ -117,12 +118,59 @@ def test_everything_can_be_done_with_the_keyboard_alone(open_page):
     page.wait_for_url("**/?q=*")
     for _ in range(80):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.matches('#reformulations tbody a')"):
+        if page.evaluate("document.activeElement.matches('#reformulations .suggestions a')"):
             break
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
     page.wait_for_url("**/compare?**")
+
+
+def test_results_are_there_before_the_reformulations_and_a_card_leads_to_the_comparison(open_page):
+    page = open_page("/?q=how+to+become+a+software+engineer")
+    assert page.locator(".results > li").count() == 10
+    page.wait_for_selector(".suggestions")
+    assert page.locator(".reformulations > .suggestions > li").count() == 3
+    assert page.locator(".waiting[aria-busy]").count() == 0
+    page.locator(".suggestions a").first.click()
+    page.wait_for_url("**/compare?**query_id=*")
+    assert page.locator(".lean-picture svg").count() == 2
+
+
+def test_a_typed_reformulation_gets_its_verdict_while_it_is_typed(open_page):
+    page = open_page("/?q=how+to+become+a+nurse")
+    page.get_by_label("Your own reformulation").fill("nurse training")
+    verdict = page.locator(".verdict-live .notice")
+    verdict.wait_for()
+    assert "Reformulated, it" in verdict.inner_text() and "same meaning" in verdict.inner_text()
+    page.get_by_label("Your own reformulation").fill("")
+    verdict.wait_for(state="detached")
+    page.get_by_label("Your own reformulation").fill("nurse training")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/compare?q=how+to+become+a+nurse&query_id=care-q02&to=nurse+training")
+
+
+def test_a_marked_word_says_why_when_it_has_the_focus(open_page):
+    page = open_page("/?q=women+nursing+school")
+    word = page.locator(".results mark").first
+    shown = "m => getComputedStyle(m, '::after').content"
+    assert word.evaluate(shown) == "none"
+    page.locator("#f-k").focus()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.results mark')"):
+            break
+    told = page.evaluate("getComputedStyle(document.activeElement, '::after').content")
+    assert "points to" in told and page.evaluate("document.activeElement.title") in told
+    word.hover()
+    assert "points to" in word.get_attribute("title")
+
+
+def test_on_a_phone_reformulations_come_before_the_fourth_result(open_page):
+    page = open_page("/?q=how+to+become+a+nurse", viewport={"width": 390, "height": 844}, is_mobile=True)
+    page.wait_for_selector(".suggestions")
+    places = [page.locator(one).bounding_box()["y"] for one in ("#r3", "#reformulations", "#r4")]
+    assert places == sorted(places)
 
 
 @pytest.fixture(scope="module")
@@ -216,5 +264,10 @@ def test_without_scripts_everything_still_works(open_page, demo_pairs):
     assert counts in page.get_by_role("status").inner_text()
     page.goto(page.url.partition("/pairs")[0])
     page.get_by_label("Query", exact=True).fill("how to become a nurse")
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("button", name="Search").click()
     assert page.locator(".results > li").count() == 10
+    page.get_by_role("link", name="Show reformulations").click()
+    assert page.locator(".suggestions > li").count() >= 3
+    page.get_by_label("Your own reformulation").fill("nurse training")
+    page.get_by_role("button", name="Compare").click()
+    assert page.get_by_text("Reformulated, it").is_visible()

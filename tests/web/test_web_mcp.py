@@ -12,6 +12,7 @@ from mcp import Client, StdioServerParameters
 
 from askew.app.explore.opening import Sources
 from askew.web.mcp_server import make_server
+from conftest import DEMO
 
 MCP = "from askew.cli.main import main; main()"
 
@@ -26,7 +27,7 @@ def asked(server, tool, **arguments):
 
 def test_there_are_three_verbs_with_what_they_take(store):
     async def go():
-        async with Client(make_server(Sources())) as client:
+        async with Client(make_server(DEMO)) as client:
             return (await client.list_tools()).tools, client.instructions
 
     tools, instructions = anyio.run(go)
@@ -37,7 +38,7 @@ def test_there_are_three_verbs_with_what_they_take(store):
 
 
 def test_the_tools_say_what_the_rest_service_says(store, client):
-    server = make_server(Sources())
+    server = make_server(DEMO)
     query = "how to become a nurse"
     for tool, more in (("search", {"k": 3}), ("reformulate", {}), ("measure", {})):
         found = asked(server, tool, query=query, **more)
@@ -55,7 +56,7 @@ def test_the_tools_say_what_the_rest_service_says(store, client):
     ],
 )
 def test_a_mistake_is_told_to_the_model(store, tool, arguments, says):
-    found = asked(make_server(Sources()), tool, **arguments)
+    found = asked(make_server(DEMO), tool, **arguments)
     assert found.is_error and says in found.content[0].text
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from askew.app.explore.answers import Move
 from askew.app.explore.opening import Sources
-from askew.mentions.marks import Mark
+from askew.app.explore.reasons import ShownMark
 from askew.web.markup import address, element, is_local
 from askew.web.pages.compare import moved
-from askew.web.pages.parts import lean_bar, marked, outcome_words
+from askew.web.pages.parts import lean_bar, outcome_words
+from askew.web.pages.words import explained
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
 
@@ -133,22 +134,25 @@ def test_every_link_of_the_pages_leads_to_a_page(client):
     assert len(seen) == 40
 
 
-def test_ask_shows_marks_bars_measures_and_candidates(client):
-    text = client.get("/", params={"q": "how to become a nurse"}).text
-    assert '<mark class="g1" title="female">' in text and '<mark class="g2" title="male">' in text
+def test_search_shows_marks_bars_measures_and_candidates(client):
+    text = client.get("/", params={"q": "how to become a nurse", "reformulations": "now"}).text
+    assert re.search('<mark class="g1[^"]*" title="female; ', text)
+    assert re.search('<mark class="g2[^"]*" title="male; ', text)
     assert text.count('class="bar"') == 10
     assert "ARaB(groups=" in text and "Effectiveness, by judgements" in text
-    assert 'href="/compare?q=how+to+become+a+nurse&amp;to=become+nurse"' in text
-    assert text.count('class="point"') == text.count("data-key=") / 2
+    assert (
+        'href="/compare?q=how+to+become+a+nurse&amp;to=what+is+the+way+to+become+a+nurse&amp;query_id=care-q02"' in text
+    )
+    assert text.count('class="point"') == text.count("data-key=") / 3
 
 
-def test_ask_says_that_agreement_is_a_proxy(client):
-    text = client.get("/", params={"q": "women nursing school"}).text
+def test_search_says_that_agreement_is_a_proxy(client):
+    text = client.get("/", params={"q": "women nursing school", "reformulations": "now"}).text
     assert "A proxy." in text and "no judgements" in text and "retrieves" not in text
     assert "most agreement" in text and "most effective" not in text
 
 
-def test_ask_says_why_gender_is_warranted_and_by_which_rule(client):
+def test_search_says_why_gender_is_warranted_and_by_which_rule(client):
     assert "bodies, birth or breeding" in client.get("/", params={"q": "prostate cancer screening for men"}).text
     assert "names a person" in client.get("/", params={"q": "henry viii and his wives"}).text
     added = client.get("/", params={"q": "best running shoes for women"}).text
@@ -341,10 +345,11 @@ def test_elements_that_could_do_harm_are_refused():
 
 def test_marked_text_keeps_every_character_and_escapes_it(explorer):
     text = 'she said <b>"he"</b> & left'
-    found = marked(text, [Mark(0, 3, ("female",)), Mark(13, 15, ("male",))], explorer.setting)
-    assert found == (
-        '<bdi dir="auto"><mark class="g1" title="female">she</mark> said &lt;b&gt;&quot;'
-        '<mark class="g2" title="male">he</mark>&quot;&lt;/b&gt; &amp; left</bdi>'
+    marks = [ShownMark(0, 3, ("female",)), ShownMark(13, 15, ("male",), counted=False)]
+    found = explained(text, marks, explorer.setting)
+    assert re.sub(' (title|data-why|tabindex)="[^"]*"', "", found) == (
+        '<bdi dir="auto"><mark class="g1">she</mark> said &lt;b&gt;&quot;'
+        '<mark class="g2 uncounted">he</mark>&quot;&lt;/b&gt; &amp; left</bdi>'
     )
 
 
@@ -380,8 +385,8 @@ def test_candidates_come_in_the_order_asked_for(explorer):
     values = [one.values[found.effectiveness] for one in found.ordered("effectiveness")]
     assert values == sorted(values, reverse=True)
     best = found.ordered("")
-    kept = [one.gains[found.effectiveness] >= 0 and one.gains[found.lean] > 0 for one in best]
+    kept = [one.outcome in ("better-less", "same-less") for one in best]
     assert kept == sorted(kept, reverse=True) and any(kept) and not all(kept)
-    rest = [one.front for one, loses_nothing in zip(best, kept, strict=True) if not loses_nothing]
+    rest = [one.lean_verdict == "less" for one, loses_nothing in zip(best, kept, strict=True) if not loses_nothing]
     assert rest == sorted(rest, reverse=True)
     assert [one.text for one in found.ordered("text")] == sorted(one.text for one in found.candidates)

@@ -40,7 +40,7 @@ def test_search_gives_results_with_marks_and_measures(client):
         "women",
     )
     assert {value["kind"] for value in found["values"]} == {"effectiveness", "lean"}
-    assert found["values"][0]["signature"].startswith("nDCG(")
+    assert found["values"][0]["signature"].startswith("RR(")
 
 
 def test_a_batch_is_answered_in_order_as_one_by_one(client):
@@ -68,9 +68,9 @@ def test_runs_are_measured_and_compared(client):
     found = client.post("/api/measure", json={"runs": runs}).json()
     assert [one["run"] for one in found["runs"]] == ["a", "b"]
     # The collection has 96 judged queries; those that nobody answers count as zero unless they are left out.
-    assert found["comparison"]["old"] == "a" and found["comparison"]["measures"]["nDCG@10"]["n"] == 96
+    assert found["comparison"]["old"] == "a" and found["comparison"]["measures"]["RR@10"]["n"] == 96
     few = client.post("/api/measure", json={"runs": runs, "unanswered": "absent"}).json()
-    assert few["comparison"]["measures"]["nDCG@10"]["n"] == 2
+    assert few["comparison"]["measures"]["RR@10"]["n"] == 2
     own = client.post("/api/measure", json={"runs": {"a": runs["a"]}, "qrels": {"care-q02": {"care-17": 1}}}).json()
     assert own["runs"][0]["measures"]["RR@10"]["mean"] == 0.5 and own["comparison"] is None
 

@@ -19,15 +19,16 @@ from askew.web.app import create_app
 from askew.web.connections import Connections
 from askew.web.server import LimitedServer, listen, serve
 from askew.web.settings import ServerLimits, Settings
+from conftest import LIGHT
 
 SERVE = "import typer; from askew.cli.serve import serve_command; typer.run(serve_command)"
 
 
 @pytest.fixture
 def started(store):
+    command = [sys.executable, "-c", SERVE, "--port", "0", "--recipe", LIGHT]
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ},
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
     )  # fmt: skip
     line = process.stdout.readline()
     assert line.startswith("askew: http://127.0.0.1:"), process.stderr.read()

@@ -96,7 +96,10 @@ async def reformulate(site: Here, q: s.Asked) -> Response:
     A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true. It has no ``outcome``, only a
     ``lean_verdict``.
     """
-    return await _explored(site, ("reformulate", q), lambda one: as_json(Alternatives, one.reformulate(q)))
+    explorer = await site.explorer()
+    return json_reply(
+        await site.writing.bytes_of(("reformulate", q), lambda: as_json(Alternatives, explorer.reformulate(q)))
+    )
 
 
 @router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Reformulations of several queries")
@@ -107,7 +110,7 @@ async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     def make() -> bytes:
         return as_json(s.AlternativesAnswers, s.AlternativesAnswers([_one(explorer, query) for query in body.queries]))
 
-    return json_reply(await site.work.run(make, len(body.queries)))
+    return json_reply(await site.writing.run(make, len(body.queries)))
 
 
 def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
@@ -120,10 +123,13 @@ def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
 
 @router.get("/compare", responses=_documented(Comparison), summary="A query and a reformulation, side by side")
 async def compare(
-    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP
-) -> Response:
+    site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP,
+    query_id: s.QueryId = "",
+) -> Response:  # fmt: skip
     """Both result lists, where each document moved, and what is gained, by the judgements of the original query."""
-    return await _explored(site, ("compare", q, to, k), lambda one: as_json(Comparison, one.compare(q, to, k)))
+    return await _explored(
+        site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
+    )
 
 
 @router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")

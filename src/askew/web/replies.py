@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qs
 
 from pydantic import TypeAdapter
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
-from askew.web.pages.shell import problem_page, render
+from askew.app.explore.explorer import TOP
+from askew.web.pages.search import refused_page
+from askew.web.pages.shell import Page, problem_page, render
 from askew.web.problems import Problem
 
 JSON = "application/json"
+_MOST_SHOWN = 500
 
 
 def as_json(kind: Any, value: object) -> bytes:
@@ -42,4 +46,13 @@ def show_problem(scope: Scope, problem: Problem) -> Response:
     if wants_json(scope):
         body = json.dumps({"error": {"code": problem.code, "message": problem.message}})
         return Response(body, problem.status, problem.headers, JSON)
-    return HTMLResponse(render(problem_page(problem.status, problem.message)), problem.status, problem.headers)
+    page = _with_query(scope, problem) or problem_page(problem.status, problem.message)
+    return HTMLResponse(render(page), problem.status, problem.headers)
+
+
+def _with_query(scope: Scope, problem: Problem) -> Page | None:
+    """On the page of a query, an error leaves the query in its box."""
+    if str(scope["path"]) != "/" or problem.status in (401, 421):
+        return None
+    given = parse_qs(bytes(scope.get("query_string", b"")).decode("latin-1"), errors="replace").get("q", [""])
+    return refused_page(given[0][:_MOST_SHOWN], TOP, problem.message)

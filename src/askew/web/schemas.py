@@ -42,6 +42,9 @@ Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
     "judged": {"summary": "a query of the embedded demo, with judgements", "value": "how to become a nurse"},
     "own": {"summary": "any other query", "value": "best running shoes"},
 })]  # fmt: skip
+QueryId = Annotated[
+    ShortText, Query(description="The id of the query, where several of the collection have the same words.")
+]
 
 
 class _Body(BaseModel):

@@ -21,6 +21,8 @@ from askew.web.uploads import Uploads
 from askew.web.work import Work
 
 _MOST_TABLES = 8
+# So many requests for reformulations may wait.
+_MOST_WRITING = 50
 
 
 class Site:
@@ -31,6 +33,8 @@ class Site:
         limits = settings.limits
         self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
         self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
+        # A language model takes seconds, and no search waits for it.
+        self.writing = Work(1, _MOST_WRITING, limits.cache_bytes)
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
@@ -99,6 +103,7 @@ class Site:
         self._closed = True
         self.lane.close()
         self.work.close()
+        self.writing.close()
 
 
 def warm(opened: Opening) -> None:

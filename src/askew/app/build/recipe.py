@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import difflib
-import json
 import re
 import tomllib
 from collections import Counter
@@ -19,6 +18,7 @@ from askew.app.build import crossfit
 from askew.app.build.across import StepScores
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
 from askew.app.build.live import asks_engine, engine_ranker, here_only
+from askew.app.build.origin import origin_of
 from askew.app.build.pairs import Select
 from askew.app.build.queries import Classify, with_named_classifier
 from askew.app.build.resources import Resources
@@ -47,6 +47,9 @@ _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 # What [publish] says of the dataset; title and description are else those of the recipe.
 _PUBLISH = ("title", "description", "license", "contact", "homepage", "citation", "version", "language", "query_text")
+# What [select] says beside the settings of the selector: how the stage chooses, and which other steps there are.
+_HOW = ("per", "judged_sources")
+_AROUND = ("across", "held_out")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 # Rows of a shard, by stage: few where a row takes long or comes out as many, so that work can be shared out and little
 # is lost with a worker.
@@ -224,17 +227,9 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         else replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
         for step in _up_to(until, steps)
     ]
-    plan = Plan({"queries": resources.queries}, steps, _origin(recipe))
+    plan = Plan({"queries": resources.queries}, steps, origin_of(recipe.name, recipe.sections, groups))
     chosen = recipe.table("classify")["classifier"] if is_open else None
     return Build(recipe, plan, resources, evaluate, chosen)
-
-
-def _origin(recipe: Recipe) -> dict[str, Any] | None:
-    """The recipe as JSON holds it; none where it has something that JSON has not, such as a date."""
-    try:
-        return {"recipe": recipe.name, "sections": json.loads(json.dumps(recipe.sections, allow_nan=False))}
-    except (TypeError, ValueError):
-        return None
 
 
 def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
@@ -421,14 +416,19 @@ def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Ev
 
 def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]) -> Select:
     given = recipe.table("select")
-    for name in ("across", "held_out"):
-        given.pop(name, None)
-    how = {name: given.pop(name) for name in ("per", "judged_sources") if name in given}
-    selector: SelectorPlugin = from_spec("selector", given)
+    how = {name: given[name] for name in _HOW if name in given}
+    selector = selector_of(recipe)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
         raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
     return Select(selector, evaluate.directions, **how, across=across)
+
+
+def selector_of(recipe: Recipe) -> SelectorPlugin:
+    """The selector of [select] with its settings."""
+    given = {name: value for name, value in recipe.table("select").items() if name not in (*_HOW, *_AROUND)}
+    made: SelectorPlugin = from_spec("selector", given)
+    return made
 
 
 def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from askew.app.explore.leaning import LEAST_LEAN, LeanPicture
+from askew.app.explore.reasons import CountedPart, ShownMark
 from askew.app.explore.warrant import Warrant
-from askew.core.outcome import Outcome, outcome_of
-from askew.mentions.marks import Mark
+from askew.core.outcome import Outcome, Verdict
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
 # The orders of reformulations: the best first, or by one of these.
@@ -18,6 +19,8 @@ ORDERS = ("", "lean", "effectiveness", "text")
 class ShownResult:
     """A document that was found. ``text`` may be cut; ``marks`` are places in it, ``mentions`` count the whole text.
 
+    ``english`` is false where the text does not look like English, which the words and models here are for.
+
     ``relevance`` is what the judgements of the query say, None where they say nothing.
     """
 
@@ -26,9 +29,10 @@ class ShownResult:
     score: float
     text: str
     cut: bool
-    marks: tuple[Mark, ...]
+    marks: tuple[ShownMark, ...]
     mentions: Mapping[str, int]
     relevance: int | None = None
+    english: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Answer:
-    """The results of one query. ``mentions`` are summed over the results that are shown."""
+    """The results of one query. ``mentions`` are summed over the results that are shown.
+
+    ``lean`` is the deciding measure as it is drawn, null where nothing was found. ``parts`` say which share of what a
+    measure counts is off topic and on topic, by the light models; none for groups that they do not know.
+    ``without_group`` is the query without the words that name a group. ``notes`` are about this query.
+    """
 
     query: str
     query_id: str | None
@@ -71,6 +80,11 @@ class Answer:
     values: tuple[Value, ...]
     warrant: Warrant
     setting: Setting
+    lean: LeanPicture | None = None
+    parts: tuple[CountedPart, ...] = ()
+    parts_of: str | None = None
+    without_group: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +92,9 @@ class Variant:
     """A reformulation, or the query itself. ``front``: it is Pareto-optimal in effectiveness and lean.
 
     ``groups`` are those that its words name. ``outcome`` is null where the query has no judgements; ``lean_verdict``
-    (less, same, more) is there nonetheless.
+    (less, same, more) is there nonetheless. ``same`` is the probability that it asks for the same thing, ``natural``
+    that a person would type it, ``kept`` the share of the original query's top 10 documents that it finds too.
+    ``stored``: it is one of the pairs that the store was built with.
     """
 
     variant_id: str
@@ -91,6 +107,10 @@ class Variant:
     lean_verdict: str | None
     front: bool
     groups: tuple[str, ...]
+    same: float | None = None
+    natural: float | None = None
+    kept: float | None = None
+    stored: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +118,9 @@ class Alternatives:
     """Reformulations of a query with their measures. ``effectiveness`` names the measure that they are placed by.
 
     Of a query without judgements it is ``AGREEMENT``, which is no effectiveness: ``proxy`` says so. ``dropped`` counts
-    the candidates that were made and not kept, by reason.
+    the candidates that were made and not kept, by reason. ``leans`` is false where the results of the query are no
+    further than ``threshold`` from the best value: then no reformulation is needed. ``methods`` made the candidates;
+    the measures of ``deciding`` give the outcome.
     """
 
     query: str
@@ -113,14 +135,14 @@ class Alternatives:
     signatures: Mapping[str, str]
     better: Mapping[str, str]
     setting: Setting
-
-    @property
-    def without_group(self) -> Variant | None:
-        """The query with the words of a group exchanged or left out so that it names none, where there is one."""
-        return next((one for one in self.candidates if one.method == "swap" and not one.groups), None)
+    leans: bool | None = None
+    threshold: float = LEAST_LEAN
+    methods: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    deciding: tuple[str, ...] = ()
 
     def ordered(self, order: str = "") -> list[Variant]:
-        """The candidates in one of ``ORDERS``; what has no value comes last."""
+        """The candidates in one of ``ORDERS``: by itself nothing lost first, then lean. What has no value is last."""
 
         def high(value: float | None) -> float:
             return float("inf") if value is None else -value
@@ -130,15 +152,17 @@ class Alternatives:
                 return one.text.casefold(), one.text
             if order == "effectiveness":
                 return high(one.values.get(self.effectiveness)), one.text
-            lean = high(one.gains.get(self.lean)), one.text
-            return lean if order == "lean" else (not self._loses_nothing(one), not one.front, *lean)
+            lean = high(one.gains.get(self.lean)), high(one.same), one.text
+            return lean if order == "lean" else (_lost(one), *lean)
 
         return sorted(self.candidates, key=key)
 
-    def _loses_nothing(self, one: Variant) -> bool:
-        """Whether it retrieves as well as the original query, or better, and leans less."""
-        outcome = outcome_of(one.gains.get(self.effectiveness), one.gains.get(self.lean))
-        return outcome in (Outcome.BETTER_LESS, Outcome.SAME_LESS)
+
+def _lost(one: Variant) -> int:
+    """0 where it leans less and loses nothing, 1 where it loses effectiveness, 2 where it does not lean less."""
+    if one.lean_verdict != Verdict.BETTER.lean:
+        return 2
+    return 1 if one.outcome == Outcome.WORSE_LESS.value else 0
 
 
 @dataclass(frozen=True)
@@ -156,6 +180,7 @@ class Comparison:
 
     ``moves`` are of the documents that are shown in one list or both, in the order of the old list, then the new.
     ``outcome`` is null where the query has no judgements; ``lean_verdict`` (less, same, more) is there nonetheless.
+    ``same`` is the probability that both ask for the same thing, ``natural`` that a person would type the new one.
     """
 
     old: Answer
@@ -169,3 +194,6 @@ class Comparison:
     effectiveness: str
     proxy: bool
     lean: str
+    tolerance: float = 0.0
+    same: float | None = None
+    natural: float | None = None

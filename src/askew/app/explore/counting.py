@@ -1,20 +1,22 @@
-"""What the explorer counts: which groups, by which measures, and which two of them place a reformulation."""
+"""What the explorer counts: which groups, by which measures, and which of them decide about a reformulation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from askew.app.build.recipe import Recipe, groups_of
+from askew.app.build.recipe import Recipe, groups_of, selector_of
+from askew.app.explore.sides import Sides
 from askew.app.scoring.comparable import catalogue_of, comparable, listed, named_groups
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
-from askew.core.measure import split_measures
+from askew.core.measure import Direction, split_measures
+from askew.measures.catalogue import MeasureRequest
+from askew.selectors.settings import find_measures
 
 WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
 LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")
-# The settings of a selector that name its measures.
-_DECIDING = ("effectiveness", "measure", "bias")
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class ExplorerCounts:
     """``groups`` are those that the measures count, None: each measure has its published ones.
 
     ``named`` are those that methods and rules count: None only where the measures count the published pair.
-    ``effectiveness`` is None where no measure reads judgements. ``notes`` say which measures were left out.
+    ``effectiveness`` is None where no measure reads judgements. ``sides`` are all measures that decide, the first of
+    each side first. ``notes`` say which measures were left out.
     """
 
     groups: Groups | None
@@ -30,38 +33,83 @@ class ExplorerCounts:
     measures: tuple[str, ...]
     effectiveness: str | None
     lean: str
+    sides: Sides
     notes: tuple[str, ...] = ()
 
 
 def counting_of(
-    groups: Groups | None = None, measures: Sequence[str] | None = None, recorded: Recipe | None = None
+    groups: Groups | None = None,
+    measures: Sequence[str] | None = None,
+    recorded: Recipe | None = None,
+    counted: Groups | None = None,
 ) -> ExplorerCounts:
-    """What is given wins over what the recipe of a store has; without either, the usual measures of these groups."""
-    chosen, notes, deciding = list(measures or ()), list[str](), list[str]()
-    counted = groups_of(recorded) if groups is None and recorded is not None else groups
+    """What is given wins over what the recipe of a store has; without either, the usual measures of these groups.
+
+    ``counted`` are the groups that the store recorded; without them they are read from its recipe.
+    """
+    chosen, notes, sides = list(measures or ()), list[str](), None
+    if groups is not None or recorded is None:
+        counted = groups
+    elif counted is None:
+        counted = groups_of(recorded)
     if not chosen and recorded is not None:
         wanted = list(recorded.table("evaluate")["measures"])
         chosen = wanted if groups is None else comparable(wanted, groups)
         notes = [f"{text} does not compare {listed(counted.names)} and is left out."
                  for text in wanted if counted is not None and text not in chosen]  # fmt: skip
-        deciding = _deciding(recorded)
+        sides = _decided(recorded)
     if not chosen:
         chosen = [*WITH_JUDGEMENTS, *comparable(LEANING, counted)]
     catalogue = catalogue_of(counted)
-    asked = {one.text: one for one in catalogue.complete(chosen)}
-    ordered = [asked[text] for text in [*deciding, *chosen] if text in asked]
-    effectiveness = next((one.text for one in ordered if "judgements" in one.family.reads), None)
-    lean = next((one for one in ordered if "mentions" in one.family.reads), None)
+    asked = catalogue.complete(chosen)
+    sides = _sides(asked, sides)
+    effectiveness = next((one for one in sides.effectiveness), _first(asked, "judgements"))
+    lean = next((one for one in sides.lean), _first(asked, "mentions"))
     if lean is None:
         raise ConfigError(
             f"explore: none of the measures {', '.join(chosen)} counts words of groups: give one with measures=, "
             "for instance ARaB(tf)@10"
         )
-    named = counted or named_groups(lean, catalogue)
-    return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean.text, tuple(notes))
+    named = counted or named_groups(next(one for one in asked if one.text == lean), catalogue)
+    return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean, sides, tuple(notes))
 
 
-def _deciding(recipe: Recipe) -> list[str]:
-    """The measures that the selection of a recipe names."""
-    given = [recipe.table("select").get(key, ()) for key in _DECIDING]
-    return [text for one in given for text in (split_measures(one) if isinstance(one, str) else one)]
+def _decided(recipe: Recipe) -> Sides | None:
+    """The measures that the selection of a recipe decides by, where it has one."""
+    if not recipe.sections.get("select"):
+        return None
+    given = selector_of(recipe).settings()
+    effectiveness = _texts(given.get("effectiveness", given.get("measure")))
+    return Sides(effectiveness, _texts(given.get("bias")), float(given.get("tolerance", 0.0)))
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    return tuple(split_measures(given) if isinstance(given, str) else given or ())
+
+
+def _sides(asked: Sequence[MeasureRequest], decided: Sides | None) -> Sides:
+    """The measures of each side as the scores name them; without a selection, the first of each kind."""
+    if decided is None:
+        return Sides(_only(_first(asked, "judgements")), _only(_first(asked, "mentions")))
+    directions = {one.text: one.direction for one in asked}
+
+    def known(side: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for text in side for name in _found(text, directions))
+
+    return Sides(known(decided.effectiveness), known(decided.lean), decided.tolerance)
+
+
+def _only(text: str | None) -> tuple[str, ...]:
+    return () if text is None else (text,)
+
+
+def _found(text: str, directions: Mapping[str, Direction]) -> tuple[str, ...]:
+    """A measure as the scores name it; none where other groups leave it out."""
+    try:
+        return find_measures([text], directions, "explore")
+    except ConfigError:
+        return ()
+
+
+def _first(asked: Sequence[MeasureRequest], reads: str) -> str | None:
+    return next((one.text for one in asked if reads in one.family.reads), None)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
+from askew.app.build.variants import ORIGINAL
 from askew.app.explore.answers import (
     EFFECTIVENESS,
     LEAN,
@@ -29,22 +29,25 @@ from askew.app.explore.answers import (
     Variant,
 )
 from askew.app.explore.counting import ExplorerCounts, counting_of
-from askew.app.explore.known import Known
+from askew.app.explore.english import counts_english, is_english, not_english_note
+from askew.app.explore.leaning import MOST, Leaning
+from askew.app.explore.reasons import CountedPart, Reasons, ShownMark, counted_parts
 from askew.app.explore.scoring import Grades, ListScorer
+from askew.app.explore.searched import SearchedCollection
 from askew.app.explore.warrant import WarrantRules
+from askew.app.explore.writing import Writer
 from askew.app.scoring.comparable import BETTER, is_signed, sign_of
+from askew.app.scoring.decompose import has_parts
 from askew.app.scoring.requested import CountKey, key_of
-from askew.app.search.reformulate import FirstPass
 from askew.core.defaults import TOKENIZER
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction, column_of, gain_column, new_column
-from askew.core.outcome import outcome_of, verdict
 from askew.core.ranking import Floats, Hits
+from askew.core.who import ANY, classes_of
 from askew.measures.catalogue import MeasureRequest
 from askew.mentions.marks import Mark, Marker, can_mark
-from askew.plugins.kinds import RankerPlugin
-from askew.plugins.methods import FilterPlugin, ReformulatorPlugin
-from askew.rankers.disk import StoredTexts
+from askew.rankers.bm25.analyze import Analyzer
+from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.selectors.pareto import Pareto
 
 AGREEMENT = "Agreement@10"
@@ -53,29 +56,21 @@ AGREEMENT_SAYS = (
     "much of the results is kept, not how good they are: for this query there are no judgements that a measure reads."
 )
 FINDS_NOTHING = "the query finds nothing in this collection: none of its words is in it; use other words"
+ONLY_STOP_WORDS = (
+    "the query has only stop words (such as the, of, what), which are not searched for; add a word that says what it "
+    "is about"
+)
+NO_WORDS = "the query has no words: no letters and no digits; enter some"
 # How many results are shown unless said otherwise, and how many at most.
 TOP, MOST_RESULTS, LONGEST_TEXT = 10, 100, 1500
-
-
-@dataclass(frozen=True)
-class SearchedCollection:
-    """A collection that can be searched, and what is known of it."""
-
-    name: str
-    ranker: RankerPlugin
-    texts: StoredTexts
-    known: Known
-    methods: Mapping[str, ReformulatorPlugin]
-    filters: Sequence[FilterPlugin]
-    first_pass: FirstPass | None
 
 
 class Explorer:
     """Answers for one collection. It keeps nothing of what it was asked, and may be used by several threads."""
 
-    def __init__(self, searched: SearchedCollection, counting: ExplorerCounts | None = None, depth: int = 100) -> None:
+    def __init__(self, searched: SearchedCollection, counting: ExplorerCounts | None = None) -> None:
         counting = counting_of() if counting is None else counting
-        self.searched, self.depth, self.counting = searched, depth, counting
+        self.searched, self.depth, self.counting = searched, searched.depth, counting
         self.notes: list[str] = []
         self.scorer = ListScorer(counting.measures, counting.groups)
         self.effectiveness, self.lean = counting.effectiveness, counting.lean
@@ -86,15 +81,20 @@ class Explorer:
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
         self._rules = WarrantRules(counting.named)
         self.setting = Setting(
-            searched.name, len(searched.ranker.doc_ids), searched.ranker.id, lexicon, groups, is_signed(lean),
+            searched.name, len(searched.ranker.doc_ids), searched.ranker_words, lexicon, groups, is_signed(lean),
             sign_of(lean),
         )  # fmt: skip
-        self._keep = Keep(list(searched.filters))
-        self._stage = ReformulateStage(dict(searched.methods), self._first_pass, "")
+        self._writer = Writer(searched, counts_english(self.marker.lexicon) or counting.named is None)
+        who = str(lean.measure.param("who", ANY))
+        self._reasons = Reasons(groups, () if who == ANY else classes_of(who))
+        self.leaning = Leaning(lean, self._typical_values)
+        self._parts = self._decomposed(lean)
 
-    def _first_pass(self) -> FirstPass:
-        assert self.searched.first_pass is not None
-        return self.searched.first_pass
+    def _decomposed(self, lean: MeasureRequest) -> MeasureRequest | None:
+        """The measure whose parts are told: the deciding one, that of the same kind that counts everybody, another."""
+        having = [one for one in [lean, *self.scorer.asked] if has_parts(one)]
+        kind = lean.family.name, lean.measure.param("kind")
+        return min(having, key=lambda one: (one.family.name, one.measure.param("kind")) != kind, default=None)
 
     def _measure(self, text: str) -> MeasureRequest:
         found = next((one for one in self.scorer.asked if one.text == text), None)
@@ -122,49 +122,108 @@ class Explorer:
         """The full text of each measure."""
         return {one.text: one.signature for one in self.scorer.asked}
 
-    def search(self, query: str, k: int = TOP) -> Answer:
-        """The top k documents, and what the measures say of the top ``depth``."""
+    def search(self, query: str, k: int = TOP, query_id: str | None = None) -> Answer:
+        """The top k documents, and what the measures say of the top ``depth``.
+
+        ``query_id`` says which query is meant where several of the collection have these words.
+        """
         hits = self._find([query], max(k, self.depth))
-        return self._answer(query, hits, k, self._judged(query))
+        return self._answer(query, hits, k, self._judged(query, query_id))
 
     def _find(self, texts: Sequence[str], k: int) -> Hits:
         return self.searched.ranker.search(list(texts), min(k, max(self.setting.documents, 1)))
 
-    def _judged(self, query: str) -> tuple[str | None, Grades | None]:
-        query_id = self.searched.known.find(query)
-        return query_id, self.searched.known.judged(query_id)
+    def _judged(self, query: str, query_id: str | None = None) -> tuple[str | None, Grades | None]:
+        found = self.searched.known.find(query, query_id)
+        return found, self.searched.known.judged(found)
 
-    def _score(self, hits: Hits, grades: Grades | None) -> dict[str, Floats]:
-        return self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts, grades)
+    def _score(self, hits: Hits, grades: Grades | None, also: Sequence[MeasureRequest] = ()) -> dict[str, Floats]:
+        return self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts, grades, also)
 
     def _texts(self, docs: Sequence[int]) -> list[str]:
         return [self.searched.texts[doc] for doc in docs]
 
     def _answer(self, query: str, hits: Hits, k: int, judged: tuple[str | None, Grades | None]) -> Answer:
         query_id, grades = judged
-        values = {name: column[0] for name, column in self._score(hits, grades).items()} if len(hits.docs) else {}
-        results = tuple(self._result(hits, at, grades) for at in range(min(k, len(hits.docs))))
+        warrant, notes = self._rules.look(query), list[str]()
+        if not len(hits.docs):
+            return Answer(query, query_id, grades is not None, (), 0, self.marker.count(()), (), warrant, self.setting)
+        # More may be shown than were measured when the store was built; a value is always of as many.
+        measured = _top(hits, self.depth)
+        steps = self.leaning.steps
+        values = {name: _number(column[0]) for name, column in self._score(measured, grades, steps).items()}
+        results = self._results(query, warrant.groups, hits, k, grades)
         total = {group: sum(one.mentions[group] for one in results) for group in self.marker.groups}
         told = tuple(self._value(one, values[one.text]) for one in self.scorer.asked if one.text in values)
+        if self._english and (other := sum(not one.english for one in results)):
+            notes.append(not_english_note(other, len(results), self.setting.lexicon.partition("@")[0]))
         return Answer(
-            query, query_id, grades is not None, results, len(hits.docs), total, told, self._rules.look(query),
-            self.setting,
+            query, query_id, grades is not None, results, len(hits.docs), total, told, warrant, self.setting,
+            self.leaning.picture(values[self.lean], [values[one.text] for one in steps]),
+            *self._parts_of(query, measured, grades, results), self._rules.without_group(query), tuple(notes),
         )  # fmt: skip
 
-    def _value(self, one: MeasureRequest, value: float) -> Value:
+    @property
+    def _english(self) -> bool:
+        return counts_english(self.marker.lexicon)
+
+    def _parts_of(
+        self, query: str, hits: Hits, grades: Grades | None, results: Sequence[ShownResult]
+    ) -> tuple[tuple[CountedPart, ...], str | None]:
+        """Which part of what a measure counts is off topic, by the light models, for groups and texts they know."""
+        one = self._parts
+        if one is None or not self._reasons.applies or not all(result.english for result in results):
+            return (), None
+        found = self.scorer.decompose(one, hits, self.searched.ranker.doc_ids, self._texts, grades, query)
+        return counted_parts(found), one.text
+
+    def _value(self, one: MeasureRequest, value: float | None) -> Value:
         kind = EFFECTIVENESS if "judgements" in one.family.reads else LEAN
-        return Value(one.text, _number(value), BETTER[one.direction], kind, one.signature)
+        return Value(one.text, value, BETTER[one.direction], kind, one.signature)
 
-    def _result(self, hits: Hits, at: int, grades: Grades | None) -> ShownResult:
-        doc = int(hits.docs[at])
-        doc_id, text = str(self.searched.ranker.doc_ids[doc].as_py()), self.searched.texts[doc]
-        marks = self.marker.find(text)
-        shown = shortened(text, marks)
-        inside = tuple(mark for mark in marks if mark.end <= len(shown))
-        return ShownResult(
-            at + 1, doc_id, float(hits.scores[at]), shown, len(shown) < len(text), inside, self.marker.count(marks),
-            None if grades is None else grades.get(doc_id),
-        )  # fmt: skip
+    def _results(
+        self, query: str, named: Sequence[str], hits: Hits, k: int, grades: Grades | None
+    ) -> tuple[ShownResult, ...]:
+        docs = hits.docs[:k].tolist()
+        ids = [str(self.searched.ranker.doc_ids[doc].as_py()) for doc in docs]
+        texts = self._texts(docs)
+        relevance = [None if grades is None else grades.get(doc_id) for doc_id in ids]
+        marks = [self.marker.find(text) for text in texts]
+        relevant = [grade is not None and grade > 0 for grade in relevance]
+        explained = self._reasons.explain(query, named, texts, marks, relevant)
+        found = []
+        for at, (doc_id, text, found_marks) in enumerate(zip(ids, texts, explained, strict=True)):
+            shown = shortened(text, found_marks)
+            inside = tuple(mark for mark in found_marks if mark.end <= len(shown))
+            found.append(ShownResult(
+                at + 1, doc_id, float(hits.scores[at]), shown, len(shown) < len(text), inside,
+                self.marker.count(marks[at]), relevance[at], is_english(text),
+            ))  # fmt: skip
+        return tuple(found)
+
+    def _typical_values(self) -> Floats:
+        """What the deciding measure says of the queries of the store; else of some queries of the collection."""
+        if self.searched.typical is not None:
+            return self.searched.typical(self.lean)
+        texts = list(self.searched.known.texts.values())
+        some = texts[:: max(1, len(texts) // MOST)][:MOST]
+        if not some:
+            return np.zeros(0)
+        hits = self._find(some, self.depth)
+        found = self._score(hits, None)[self.lean]
+        return np.asarray(found[np.diff(hits.offsets) > 0], np.float64)
+
+    def why_nothing(self, query: str) -> str:
+        """Why a query finds nothing: it has only words that are never searched for, or none that a document has."""
+        terms = self._terms
+        if terms is not None and not any(term for _, term in terms.pairs(query)):
+            return ONLY_STOP_WORDS if terms.pairs(query) else NO_WORDS
+        return FINDS_NOTHING
+
+    @cached_property
+    def _terms(self) -> Analyzer | None:
+        ranker = self.searched.ranker
+        return ranker.analyzer if isinstance(ranker, Bm25Ranker) else None
 
     def texts_by_id(self, doc_ids: Sequence[str]) -> dict[str, str]:
         """The texts of some documents; those that are not in the collection are left out."""
@@ -174,34 +233,43 @@ class Explorer:
         ids = self.searched.ranker.doc_ids.take(pa.array(found, pa.int64())).to_pylist()
         return dict(zip(ids, self._texts(found), strict=True))
 
-    def reformulate(self, query: str) -> Alternatives:
-        """Reformulations by every method, filtered, searched, scored; those of the Pareto front are marked."""
-        query_id, grades = self._judged(query)
-        rows = pa.table({"query_id": [query_id or "asked"], "text": [query]})
-        kept, dropped = self._keep.run(self._stage.run(rows)[0])
-        texts = kept["text"].to_pylist()
+    def reformulate(self, query: str, query_id: str | None = None) -> Alternatives:
+        """Reformulations: pairs of the store, then by every method; filtered, searched, scored."""
+        known_id, grades = self._judged(query, query_id)
+        made = self._writer.candidates(known_id, query)
+        texts = made.table["text"].to_pylist()
         hits = self._find(texts, self.depth)
         found = np.diff(hits.offsets) > 0
         if not found[0]:
-            raise DataError(FINDS_NOTHING)
+            raise DataError(self.why_nothing(query))
         scores = self._score(hits, grades)
-        agreement = _agreements(hits)
-        placed = None if grades is None else self.effectiveness
-        effectiveness, proxy = placed or AGREEMENT, placed is None
+        effectiveness, proxy = self._placed(grades)
         directions = {**self.scorer.directions(grades is not None), AGREEMENT: Direction.UP}
-        table = pl.DataFrame(pl.from_arrow(kept)).with_columns(
+        table = pl.DataFrame(pl.from_arrow(made.table)).with_columns(
             *(pl.Series(column_of(name), values) for name, values in scores.items()),
-            pl.Series(column_of(AGREEMENT), agreement),
+            pl.Series(column_of(AGREEMENT), _agreements(hits)),
         )
         chosen = Pareto(effectiveness, self.lean).select_counted(table.filter(pl.Series(found)), directions)
-        lost = {**dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
+        lost = {**made.dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
+        original = self._original(table, directions)
         return Alternatives(
-            query, query_id, grades is not None, effectiveness, proxy, self.lean,
-            self._original(table, directions), tuple(self._variants(chosen.table, directions, proxy)),
+            query, known_id, grades is not None, effectiveness, proxy, self.lean,
+            original, tuple(self._variant(row, directions, proxy) for row in chosen.table.iter_rows(named=True)),
             {reason: count for reason, count in sorted(lost.items()) if count},
             {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
             {name: BETTER[way] for name, way in directions.items()}, self.setting,
+            self.leaning.leans(original.values.get(self.lean)), methods=made.methods, notes=made.notes,
+            deciding=self._deciding(proxy),
         )  # fmt: skip
+
+    def _deciding(self, proxy: bool) -> tuple[str, ...]:
+        sides = self.counting.sides
+        return (*(() if proxy else sides.effectiveness), *(sides.lean or (self.lean,)))
+
+    def _placed(self, grades: Grades | None) -> tuple[str, bool]:
+        """What a query is placed by beside its lean, and whether that is a proxy: without judgements it is."""
+        placed = None if grades is None else self.effectiveness
+        return placed or AGREEMENT, placed is None
 
     def _original(self, table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
         row = table.filter(pl.col("method") == ORIGINAL).row(0, named=True)
@@ -209,32 +277,34 @@ class Explorer:
         named = self._rules.groups(row["text"])
         return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, named)
 
-    def _variants(self, pairs: pl.DataFrame, directions: Mapping[str, Direction], proxy: bool) -> list[Variant]:
-        return [
-            Variant(
-                row["variant_id"], row["text"], row["method"], row["doc_id"],
-                {name: _number(row[new_column(name)]) for name in directions},
-                {name: _number(row[gain_column(name)]) for name in directions}, None if proxy else row["outcome"],
-                _lean_verdict(row[gain_column(self.lean)]), bool(row["front"]), self._rules.groups(row["text"]),
-            )
-            for row in pairs.iter_rows(named=True)
-        ]  # fmt: skip
+    def _variant(self, row: Mapping[str, Any], directions: Mapping[str, Direction], proxy: bool) -> Variant:
+        values = {name: _number(row[new_column(name)]) for name in directions}
+        gains = {name: _number(row[gain_column(name)]) for name in directions}
+        return Variant(
+            row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains,
+            None if proxy else self._outcome(gains), self.counting.sides.lean_verdict(gains), bool(row["front"]),
+            self._rules.groups(row["text"]), row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]),
+        )  # fmt: skip
 
-    def compare(self, query: str, other: str, k: int = TOP) -> Comparison:
+    def _outcome(self, gains: Mapping[str, float | None]) -> str | None:
+        found = self.counting.sides.outcome(gains)
+        return None if found is None else found.value
+
+    def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
         """Both result lists, with the judgements of the original query."""
-        judged = self._judged(query)
+        judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [_only(hits, row) for row in range(2)]
         old, new = (self._answer(text, one, k, judged) for text, one in zip((query, other), sides, strict=True))
         gains = self._gains(old, new)
         agreement = float(_agreements(hits)[1])
-        placed = None if judged[1] is None else self.effectiveness
-        effectiveness, proxy = placed or AGREEMENT, placed is None
+        effectiveness, proxy = self._placed(judged[1])
         # Agreement is no effectiveness: a query without judgements has a verdict on lean only.
-        outcome = outcome_of(None if placed is None else gains.get(placed), gains.get(self.lean))
+        outcome = None if proxy else self._outcome(gains)
         return Comparison(
-            old, new, self.depth, self._moves(sides, k), gains, agreement, None if outcome is None else outcome.value,
-            _lean_verdict(gains.get(self.lean)), effectiveness, proxy, self.lean,
+            old, new, self.depth, self._moves(sides, k), gains, agreement, outcome,
+            self.counting.sides.lean_verdict(gains), effectiveness, proxy, self.lean,
+            self.counting.sides.tolerance, *self._writer.judge(query, other),
         )  # fmt: skip
 
     def _gains(self, old: Answer, new: Answer) -> dict[str, float | None]:
@@ -253,7 +323,7 @@ class Explorer:
         return tuple(Move(str(ids[doc].as_py()), ranks[0].get(doc), ranks[1].get(doc)) for doc in shown)
 
 
-def shortened(text: str, marks: Sequence[Mark], longest: int = LONGEST_TEXT) -> str:
+def shortened(text: str, marks: Sequence[Mark | ShownMark], longest: int = LONGEST_TEXT) -> str:
     """The beginning of a long text; never cut within a marked word."""
     if len(text) <= longest:
         return text
@@ -271,13 +341,15 @@ def _only(hits: Hits, row: int) -> Hits:
     return Hits(np.array([0, end - start], np.int64), hits.docs[start:end], hits.scores[start:end])
 
 
+def _top(hits: Hits, depth: int) -> Hits:
+    """The first documents of a list."""
+    if len(hits.docs) <= depth:
+        return hits
+    return Hits(np.array([0, depth], np.int64), hits.docs[:depth], hits.scores[:depth])
+
+
 def _agreements(hits: Hits) -> Floats:
     """How much of the first list's top documents is among the top documents of each."""
     tops = [set(hits.docs[start : min(start + TOP, end)].tolist()) for start, end in
             zip(hits.offsets[:-1].tolist(), hits.offsets[1:].tolist(), strict=True)]  # fmt: skip
     return np.array([len(tops[0] & top) / max(len(tops[0]), 1) for top in tops])
-
-
-def _lean_verdict(gain: float | None) -> str | None:
-    found = verdict(0.0, gain, Direction.UP)
-    return None if found is None else found.lean

@@ -7,22 +7,28 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from askew.app.audit.facts import audits_of
 from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
 from askew.app.build.resources import Resources
 from askew.app.explore.counting import ExplorerCounts, counting_of
-from askew.app.explore.explorer import Explorer, SearchedCollection
-from askew.app.explore.known import Known, known_of
-from askew.app.explore.plan import recorded_recipe
+from askew.app.explore.explorer import Explorer
+from askew.app.explore.methods import suggesting_recipe
+from askew.app.explore.plan import RecordedPlan, recorded_plan
+from askew.app.explore.searched import (
+    OTHER_FILES,
+    Place,
+    SearchedCollection,
+    place_of,
+    searched_by_plan,
+    searched_index,
+    with_methods,
+)
 from askew.app.scoring.comparable import comparable
-from askew.app.search.compose import compose, make_ranker
-from askew.app.search.reformulate import FirstPass, make_filter
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import DataError, StoreError
 from askew.core.fingerprint import fingerprint
 from askew.core.groups import Groups
 from askew.core.machine import cache_folders
@@ -30,17 +36,12 @@ from askew.core.measure import split_measures
 from askew.corpora.collection import open_collection
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
-from askew.rankers.disk import TEXTS, StoredTexts, read_header
+from askew.rankers.disk import TEXTS, read_header
 
 DEMO = "demo"
-# The demo's own reformulations are of its own queries; in the explorer people type others.
-ANY_QUERY = {
-    "reformulate": [
-        {"method": "extract", "count": 20}, {"method": "fairfeedback"}, {"method": "swap"}, {"method": "reduce"}
-    ],
-    "filter": [{"filter": "rules"}, {"filter": "semantic"}],
-}  # fmt: skip
 NO_INDEX = "this store has no index that kept its texts: open it with index=, as in askew serve STORE --index INDEX"
+NO_PLAN = "This store has no record of how it was made: its index is searched as askew searches by default."
+GIVEN = "values of Search and Compare are not those of the dataset"
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,7 @@ class Sources:
 
     With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder,
     ``audit`` a folder of ``askew audit`` or of several.
-    ``groups`` and ``measures`` win over those of the recipe that the store was made by. Without a ``recipe`` the
-    methods are those of the demo that have words for the groups.
+    ``groups`` and ``measures`` win over those of the recipe that the store was made by, ``recipe`` over its methods.
     """
 
     store: Path | None = None
@@ -74,6 +74,8 @@ class Opening:
     """What there is to look at. Without an explorer, ``reason`` says why nothing can be searched.
 
     ``runs`` are those that can be chosen, by the name that they have in a link. ``notes`` say what was left out.
+    ``built_by`` names the recipe that the store was made by. ``dataset`` is the step whose pairs have the values that
+    the explorer shows: none where something else is searched or counted than when the store was built.
     """
 
     store: Store
@@ -85,6 +87,12 @@ class Opening:
     groups: Groups | None = None
     notes: tuple[str, ...] = ()
     audits: Mapping[str, Path] = field(default_factory=dict)
+    built_by: str = ""
+    dataset: str = ""
+
+    def can_compare(self, dataset: str) -> bool:
+        """Whether the pairs of a dataset can be opened beside their results: not those of another plan of the store."""
+        return self.explorer is not None and dataset == (self.dataset or dataset)
 
 
 def check_sources(sources: Sources) -> None:
@@ -92,8 +100,9 @@ def check_sources(sources: Sources) -> None:
     _runs(sources.runs)
     _audits(sources.audit)
     _check_store(sources.store)
-    counting = _counting(sources, None if sources.store is None else Store(sources.store))
-    reformulate_methods(_methods_of(sources, counting), counting.named)
+    plan = _plan_of(sources)
+    counting = _counting(sources, plan)
+    reformulate_methods(suggesting_recipe(sources.recipe, plan), counting.named)
     if sources.index is not None:
         read_header(sources.index)
     if sources.collection is not None:
@@ -107,38 +116,104 @@ def _check_store(folder: Path | None) -> None:
         raise DataError(f"store {folder}: there is no such folder; askew run makes one, or leave it out for a demo")
 
 
+def _plan_of(sources: Sources) -> RecordedPlan | None:
+    """How what is opened was made: as the store has recorded it; the demo by its recipe."""
+    if sources.is_demo:
+        recipe = demo_recipe(sources.groups)
+        return RecordedPlan(recipe, DEMO, groups_of(recipe), {})
+    return None if sources.store is None else recorded_plan(Store(sources.store))
+
+
 def open_sources(sources: Sources) -> Opening:
     """Open what is named; an index of the demo is made where there is none."""
     runs = _runs(sources.runs)
     _check_store(sources.store)
-    counting = _counting(sources, None if sources.store is None else Store(sources.store))
-    recipe = _methods_of(sources, counting)
-    store = demo_store(counting.named) if sources.store is None else Store(sources.store)
-    index, collection = (Resources(DEMO, store).index(), DEMO) if sources.is_demo else _found(sources, store)
-    is_demo = collection == DEMO
-    if index is None:
-        return Opening(store, None, NO_INDEX, runs=runs, logs=sources.logs, audits=_audits(sources.audit))
-    explorer = Explorer(_searched(index, collection, recipe, counting.named), counting)
+    plan = _plan_of(sources)
+    counting = _counting(sources, plan)
+    store = _store_of(sources, counting)
+    found = _find(sources, store, plan)
+    audits = _audits(sources.audit)
+    if found.searched is None:
+        return Opening(store, None, found.reason, runs=runs, logs=sources.logs, audits=audits)
+    searched = with_methods(found.searched, suggesting_recipe(sources.recipe, plan), counting.named)
+    explorer = Explorer(searched, counting)
+    is_demo = searched.name == DEMO and found.exact
     shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
+    notes = (*found.notes, *counting.notes, *explorer.notes, *_given(sources, plan))
+    pairs = plan.keys.get("pairs") if plan is not None and found.exact and not _given(sources, plan) else None
     return Opening(
         store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
-        notes=(*counting.notes, *explorer.notes), audits=_audits(sources.audit),
+        notes=notes, audits=audits, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
+        dataset=f"pairs-{pairs}" if pairs else "",
     )  # fmt: skip
 
 
-def _counting(sources: Sources, store: Store | None) -> ExplorerCounts:
-    """What is given wins, then the groups of the recipe that is given, then what the store was made by."""
+@dataclass(frozen=True)
+class _Found:
+    """What is searched. ``exact``: it is what the store was built on, searched as then."""
+
+    searched: SearchedCollection | None
+    notes: Sequence[str] = ()
+    exact: bool = False
+    reason: str = ""
+
+
+def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Found:
+    """The collection of the store, or what was given in its place."""
+    retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
+    if sources.index is not None:
+        notes = [f"The index {sources.index.name} was given: {GIVEN}."] if sources.store else []
+        return _Found(searched_index(sources.index, sources.collection, retrieve), notes)
+    if plan is not None:
+        place = place_of(plan, store, sources.collection)
+        if sources.collection is None or place.same_documents:
+            return _by_plan(place)
+        notes = [f"{OTHER_FILES}, or it is another one: {GIVEN}."]
+        return _Found(searched_index(_index_of(sources.collection, store), sources.collection, retrieve), notes)
+    if sources.collection is not None:
+        return _Found(searched_index(_index_of(sources.collection, store), sources.collection, retrieve))
+    return _without_plan(store, retrieve)
+
+
+def _by_plan(place: Place) -> _Found:
+    try:
+        searched, notes = searched_by_plan(place)
+    except StoreError as error:
+        return _Found(None, reason=str(error))
+    return _Found(searched, notes, exact=True)
+
+
+def _index_of(collection: str, store: Store) -> Path:
+    return Resources(collection, store).index()
+
+
+def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Found:
+    """An index of a store that does not say how it was made."""
+    known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
+    # An index of documents in terms comes first: methods read its statistics.
+    found = [path for path in known if (path / "header.json").exists()]
+    found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
+    if not found:
+        return _Found(None, reason=NO_INDEX)
+    return _Found(searched_index(found[0], None, retrieve), [NO_PLAN])
+
+
+def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
+    """What to say where groups or measures are others than those that a store was built with."""
+    if plan is None or sources.store is None:
+        return []
+    given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
+    return [f"The {' and '.join(given)} were given: {GIVEN}."] if given else []
+
+
+def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:
+    """What is given wins, then what the store was made by, then the groups of the recipe that is given."""
     groups = sources.groups
-    if groups is None and sources.recipe is not None:
+    if groups is None and sources.recipe is not None and plan is None:
         groups = groups_of(read_recipe(sources.recipe))
-    return counting_of(groups, sources.measures, None if store is None else recorded_recipe(store))
-
-
-def _methods_of(sources: Sources, counting: ExplorerCounts) -> Recipe:
-    """The recipe whose methods and filters are used."""
-    if sources.recipe is not None:
-        return read_recipe(sources.recipe)
-    return Recipe(DEMO, {**demo_recipe(counting.named).sections, **ANY_QUERY})
+    if plan is None:
+        return counting_of(groups, sources.measures)
+    return counting_of(groups, sources.measures, plan.recipe, plan.groups)
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:
@@ -171,59 +246,37 @@ def _audits(folder: Path | None) -> dict[str, Path]:
     return {} if folder is None else audits_of(folder)
 
 
-def _found(sources: Sources, store: Store) -> tuple[Path | None, str | None]:
-    """The index to search, and the collection that it belongs to where that is known."""
-    if sources.index is not None:
-        return sources.index, sources.collection
-    if sources.collection is not None:
-        return Resources(sources.collection, store).index(), sources.collection
-    known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
-    # An index of documents in terms comes first: methods read its statistics.
-    found = [path for path in known if (path / "header.json").exists()]
-    found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
-    if not found:
-        return None, None
-    own = f"index-bm25-{Resources(DEMO, store).index_key('bm25', {})}"
-    return found[0], DEMO if found[0].name == own else None
+def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:
+    """The store that is given; of the demo one in the cache; for anything else an empty one, which has no pairs."""
+    if sources.store is not None:
+        return Store(sources.store)
+    if sources.is_demo:
+        return demo_store(counting.named)
+    if sources.index is None and sources.collection is not None:
+        return _cached(f"explorer-{fingerprint(sources.collection)}")
+    return _temporary()
 
 
 def demo_store(groups: Groups | None = None) -> Store:
     """A folder of the cache for what is made of the demo; a temporary one where there is no cache to write to."""
-    name = "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
+    return _cached(
+        "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
+    )
+
+
+def _cached(name: str) -> Store:
     for folder in [folder / name for folder in cache_folders()]:
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 return Store(folder)
+    return _temporary()
+
+
+def _temporary() -> Store:
     temporary = tempfile.mkdtemp(prefix="askew-explorer-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return Store(temporary)
-
-
-def _searched(index: Path, collection: str | None, recipe: Recipe, groups: Groups | None) -> SearchedCollection:
-    header = read_header(index)
-    settings = recipe.table("retrieve")
-    for key in ("k", "index"):
-        settings.pop(key, None)
-    terms = header["kind"] == "bm25"
-    # The recipe says which ranker where it is one of terms; another index knows its own.
-    spec: Mapping[str, Any] = {**settings, "index": str(index)} if terms else compose(None, [index], [], {})
-    ranker = make_ranker(spec)
-    known = Known() if collection is None else known_of(open_collection(collection))
-    first = FirstPass(index, ranker, int(recipe.table("first_pass").get("depth", 10))) if terms else None
-    methods = {
-        name: one for name, one in reformulate_methods(recipe, groups).items() if first is not None or not one.reads
-    }
-    if not methods:
-        raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
-    filters = [make_filter(one, groups) for one in recipe.tables("filter")]
-    # A folder is called by its own name: where it lies is nobody's business.
-    name = index.name if collection is None else collection if _is_name(collection) else Path(collection).name
-    return SearchedCollection(name, ranker, StoredTexts(index, header["documents"]), known, methods, filters, first)
-
-
-def _is_name(collection: str) -> bool:
-    return collection == DEMO or collection.startswith("irds:")
 
 
 def demo_queries() -> list[str]:

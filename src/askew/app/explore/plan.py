@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from askew.app.build.recipe import Recipe
+from askew.app.build.origin import remembered_groups
+from askew.app.build.recipe import Recipe, groups_of
 from askew.core.errors import check_name
+from askew.core.groups import Groups
 from askew.engine.files import LocalFiles
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
@@ -68,16 +70,47 @@ def made_at(store: Store, manifest: Manifest) -> float:
     return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
 
 
-def recorded_recipe(store: Store) -> Recipe | None:
-    """The recipe that the steps finished last were made by; None where the store has recorded none."""
+@dataclass(frozen=True)
+class RecordedPlan:
+    """What a store was made by: the recipe, where its collection was, its groups, and the key of each step.
+
+    ``groups`` are None where the recipe has none: published defaults hold.
+    """
+
+    recipe: Recipe
+    source: str
+    groups: Groups | None
+    keys: Mapping[str, str]
+
+    def manifest(self, store: Store, step: str) -> Manifest | None:
+        """A step of the plan; None where it is not finished."""
+        wanted = step, self.keys.get(step)
+        return next((one for one in store.steps() if (one.step, one.key) == wanted), None)
+
+
+def recorded_plan(store: Store) -> RecordedPlan | None:
+    """The plan that the steps finished last were made by; None where the store has recorded none."""
     times = {(one.step, one.key): made_at(store, one) for one in store.steps()}
 
-    def finished(plan: Mapping[str, Any]) -> list[float]:
-        return sorted((times[step, key] for step, key in plan["steps"] if (step, key) in times), reverse=True)
+    def finished(plan: Mapping[str, Any]) -> tuple[list[float], bool]:
+        ends = (times[step, key] for step, key in plan["steps"] if (step, key) in times)
+        return sorted(ends, reverse=True), "collection" in plan
 
     plans = [one for one in store.plans() if {"recipe", "sections", "steps"} <= one.keys()]
     last = max(plans, key=finished, default=None)
-    return None if last is None else Recipe(str(last["recipe"]), last["sections"])
+    if last is None:
+        return None
+    recipe = Recipe(str(last["recipe"]), last["sections"])
+    # A plan of an earlier version names neither: then it is as the recipe has it.
+    source = str(last.get("collection", recipe.table("collection").get("source")))
+    groups = remembered_groups(last["groups"]) if "groups" in last else groups_of(recipe)
+    return RecordedPlan(recipe, source, groups, {str(step): str(key) for step, key in last["steps"]})
+
+
+def recorded_recipe(store: Store) -> Recipe | None:
+    """The recipe of that plan."""
+    found = recorded_plan(store)
+    return None if found is None else found.recipe
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from askew.app.explore.counted import CountedOnce, TextsOf
+from askew.app.scoring.decompose import Decomposition, decompose_run
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
+from askew.app.scoring.relevance import RelevanceSource
 from askew.app.scoring.requested import CountKey, keys_of
 from askew.app.scoring.scorer import Scorer
+from askew.core.defaults import RESOLVER
 from askew.core.groups import Groups
 from askew.core.measure import Direction
 from askew.core.ranking import Floats, Hits
+from askew.core.who import resolver_id
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
@@ -48,8 +52,31 @@ class ListScorer:
         """Which way each of these is better."""
         return {one.text: one.direction for one in self.those(judged)}
 
-    def score(self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None) -> dict[str, Floats]:
-        """One value of each measure for each list. ``grades`` are the judgements of the one query behind all lists."""
+    def score(
+        self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, also: Sequence[MeasureRequest] = ()
+    ) -> dict[str, Floats]:
+        """One value of each measure for each list. ``grades`` are the judgements of the one query behind all lists.
+
+        ``also`` are more measures, of the words that the others count.
+        """
+        found = self._lists(hits, doc_ids, texts, grades)
+        wanted = [*self.those(grades is not None), *also]
+        scorer = Scorer(wanted, pa.array(found.ids, pa.string()), found.count, _judged(found.ids, grades))
+        return scorer.score(found.lists)
+
+    def decompose(
+        self, one: MeasureRequest, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, query: str
+    ) -> Decomposition:
+        """The parts of a measure of one list, as ``askew measure --decompose`` has them, without intervals."""
+        found = self._lists(hits, doc_ids, texts, grades)
+        judged = _judged(found.ids, grades)
+        scorer = Scorer([one], pa.array(found.ids, pa.string()), found.count, judged)
+        source = RelevanceSource(judged, lambda: {str(_QUERY): query}, found.texts)
+        lexicon = self.lexicons[str(one.measure.param("lexicon"))]
+        inputs = scorer.inputs(found.lists, [one])
+        return decompose_run(one, inputs, source, lexicon, resolver_id(RESOLVER), found.lists.queries, draws=0)
+
+    def _lists(self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None) -> _Lists:
         places, docs = np.unique(hits.docs, return_inverse=True)
         numbered = replace(hits, docs=docs.astype(np.int32))
         found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
@@ -59,9 +86,22 @@ class ListScorer:
         def count(key: CountKey) -> DocMentions:
             return self._counted[key].of(places, len(doc_ids), texts)
 
-        scorer = Scorer(self.those(grades is not None), pa.array(ids, pa.string()), count, _judged(ids, grades))
         names = pa.array([str(row) for row in range(len(hits))], pa.string())
-        return scorer.score(ScoredLists.of(numbered, names, pa.repeat(_QUERY, len(hits))))
+
+        def read() -> pa.Array:
+            return pa.array(texts(places.tolist()), pa.large_string())
+
+        return _Lists(ids, read, count, ScoredLists.of(numbered, names, pa.repeat(_QUERY, len(hits))))
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Lists whose documents are numbered among themselves, with the texts and the counts of these."""
+
+    ids: list[str]
+    texts: Callable[[], pa.Array]
+    count: Callable[[CountKey], DocMentions]
+    lists: ScoredLists
 
 
 def _judged(ids: Sequence[str], grades: Grades | None) -> JudgedQueries | None:

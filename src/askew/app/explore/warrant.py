@@ -14,13 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from askew.app.explore.english import counts_english, is_english
 from askew.app.scoring.comparable import PUBLISHED
 from askew.core.defaults import TOKENIZER
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
 from askew.mentions.marks import Mark, Marker, can_mark
-from askew.reformulators.swap import Rewriter
+from askew.plugins.methods import QueryBatch
+from askew.reformulators.swap import Rewriter, SwapReformulator
 from askew.reformulators.swaplexicon import load_swaps
 
 _NAMES = DATA / "names" / "en.toml"
@@ -38,13 +40,15 @@ class Reason:
 class Warrant:
     """What a query says of groups: the words that name one, and the rules by which that has a reason.
 
-    ``rules`` are those that were tried; none where the groups counted have no rules.
+    ``rules`` are those that were tried; none where the groups counted have no rules. ``english`` is false where the
+    query does not look like English: then neither words nor rules, which are English, are looked for.
     """
 
     words: tuple[str, ...]
     groups: tuple[str, ...]
     reasons: tuple[Reason, ...]
     rules: tuple[str, ...]
+    english: bool = True
 
     @property
     def status(self) -> str:
@@ -82,6 +86,8 @@ class WarrantRules:
 
     def look(self, query: str) -> Warrant:
         """What the rules say of a query."""
+        if counts_english(self._groups.lexicon) and not is_english(query):
+            return Warrant((), (), (), (), english=False)
         marks = self._groups.find(query)
         found = self._tried(query, marks) if self._applies else {}
         reasons = tuple(Reason(rule, _words(query, hits)) for rule, hits in found.items() if hits)
@@ -95,7 +101,19 @@ class WarrantRules:
 
     def groups(self, query: str) -> tuple[str, ...]:
         """The groups that the words of a query name."""
-        return _named(self._groups.find(query))
+        return self.look(query).groups
+
+    def without_group(self, query: str) -> str | None:
+        """The query with the words of a group exchanged or left out so that it names none, where there is a way."""
+        if not self.groups(query):
+            return None
+        made = self._swaps.reformulate(QueryBatch(("query",), (query,))).texts
+        # To leave the group out comes last, and changes the query least.
+        return next((text for text in reversed(made) if not self.groups(text)), None)
+
+    @cached_property
+    def _swaps(self) -> SwapReformulator:
+        return SwapReformulator(groups=self._counted)
 
     def _fixed(self, query: str, marks: list[Mark]) -> list[Mark]:
         """Words of a group that the list of swaps leaves alone, for they are part of a name."""

@@ -122,9 +122,12 @@ def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRe
 
 def decompose_run(
     one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon, resolver: str,
-    queries: pa.Array | None = None,
+    queries: pa.Array | None = None, draws: int = defaults.DECOMPOSE_DRAWS,
 ) -> Decomposition:  # fmt: skip
-    """The parts of a measure of one run; ``queries`` is the query of each list where it is not named after it."""
+    """The parts of a measure of one run; ``queries`` is the query of each list where it is not named after it.
+
+    Without ``draws`` there are no intervals: their ends are NaN.
+    """
     tokens, overlap = (str(one.measure.param(key)) for key in ("tokens", "overlap"))
     marker = Marker(lexicon, tokens, overlap)
     mentions = inputs.mentions(str(one.measure.param("lexicon")), tokens, overlap)
@@ -140,7 +143,7 @@ def decompose_run(
         inputs.run_name, one.text, one.signature, resolver, len(rankings), len(counted.query), judged, float(value)
     )
     if len(counted.query):
-        found.parts += _parts(counted, names, len(rankings), resolver.partition("@")[0])
+        found.parts += _parts(counted, names, len(rankings), resolver.partition("@")[0], draws)
     return found
 
 
@@ -214,11 +217,11 @@ def _signed(counted: _CountedMentions, groups: int) -> Floats:
 class _Draws:
     """How often each query and each document is drawn. In the first draw each is there once: what was found."""
 
-    def __init__(self, counted: _CountedMentions, queries: int, rng: np.random.Generator) -> None:
+    def __init__(self, counted: _CountedMentions, queries: int, rng: np.random.Generator, draws: int) -> None:
         _, self._document = np.unique(counted.document, return_inverse=True)
         self._query = counted.query
-        self._by_query = _drawn(rng, queries)
-        self._by_document = _drawn(rng, int(self._document.max()) + 1)
+        self._by_query = _drawn(rng, queries, draws)
+        self._by_document = _drawn(rng, int(self._document.max()) + 1, draws)
         self.queries = self._by_query.sum(axis=1, dtype=np.float64)
 
     def sums(self, rows: Flags, amounts: Floats) -> Floats:
@@ -233,21 +236,31 @@ class _Draws:
         return found
 
 
-def _drawn(rng: np.random.Generator, units: int) -> Any:
-    found = rng.multinomial(units, np.full(units, 1.0 / units), size=defaults.DECOMPOSE_DRAWS)
+def _drawn(rng: np.random.Generator, units: int, draws: int) -> Any:
+    found = rng.multinomial(units, np.full(units, 1.0 / units), size=draws)
     return np.vstack([np.ones((1, units), np.int32), found.astype(np.int32)])
 
 
-def _parts(counted: _CountedMentions, names: Sequence[str], queries: int, resolver: str) -> list[LeanPart]:
+def _parts(
+    counted: _CountedMentions, names: Sequence[str], queries: int, resolver: str, count: int
+) -> list[LeanPart]:  # fmt: skip
     rng = np.random.default_rng(0)
-    draws = _Draws(counted, queries, rng)
+    draws = _Draws(counted, queries, rng, count)
     why = _of_kind("why", why_parts(resolver), counted, names, draws, None)
-    return [*why, *_of_kind("who", WHO, counted, names, draws, _confusions(resolver, rng))]
+    return [*why, *_of_kind("who", WHO, counted, names, draws, _confusions(resolver, rng, count))]
 
 
-def _confusions(resolver: str, rng: np.random.Generator) -> Floats:
+def _confusions(resolver: str, rng: np.random.Generator, draws: int) -> Floats:
     counts = confusion(resolver, "who")
-    return np.concatenate([counts[None], drawn_confusions(counts, defaults.DECOMPOSE_DRAWS, rng)])
+    return np.concatenate([counts[None], drawn_confusions(counts, draws, rng)])
+
+
+def _ends(drawn: Floats) -> tuple[Floats, Floats]:
+    """The ends of the 95% intervals; NaN where nothing was drawn."""
+    if not len(drawn):
+        return np.full(drawn.shape[1], np.nan), np.full(drawn.shape[1], np.nan)
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    return low, high
 
 
 def _of_kind(
@@ -265,8 +278,7 @@ def _of_kind(
     total = amounts.sum(axis=(1, 2), keepdims=True)
     shares = (amounts / np.maximum(total, 1e-300)).sum(axis=1)
     nets = amounts[:, 0] - amounts[:, 1] if len(names) == 2 else amounts[:, 0]
-    low, high = np.quantile(shares[1:], (0.025, 0.975), axis=0)
-    net_low, net_high = np.quantile(nets[1:], (0.025, 0.975), axis=0)
+    (low, high), (net_low, net_high) = _ends(shares[1:]), _ends(nets[1:])
     return [
         LeanPart(
             kind, name, float(shares[0, c]), float(low[c]), float(high[c]), float(raw[c] / max(raw.sum(), 1e-300)),

@@ -9,16 +9,18 @@ from askew.app.explore.explorer import AGREEMENT_SAYS, TOP
 from askew.publish.page import numerals as n
 from askew.web.markup import Markup, address, element, tag
 from askew.web.pages import parts as p
+from askew.web.pages.picture import lean_picture, picture_note
 from askew.web.pages.shell import Page
+from askew.web.pages.words import explained, result_bar
 
 
-def compare_form(query: str, other: str, k: int) -> Markup:
+def compare_form(query: str, other: str, k: int, query_id: str = "") -> Markup:
     """Both queries, to be changed."""
     return element(
         "form",
         p.text_input("q", "Original query", query, "wide", required=True),
         p.text_input("to", "Reformulated query", other, "wide", required=True),
-        *p.kept(k=k if k != TOP else ""),
+        *p.kept(k=k if k != TOP else "", query_id=query_id),
         element("button", "Compare", type="submit"),
         action="/compare",
         method="get",
@@ -31,13 +33,20 @@ def compare_page(found: Comparison, k: int, note: str) -> Page:
     query, other = found.old.query, found.new.query
     place = address("/", {"q": query, "k": k if k != TOP else None})
     back = tag("p", element("a", "← all reformulations of ", p.quote(query), href=place))
-    head = [tag("h1", "Compare"), compare_form(query, other, k), back]
-    body = [_verdict(found), tag("div", _values(found), _leans(found), class_="overview"), _sides(found)]
+    head = [tag("h1", "Compare"), compare_form(query, other, k, found.old.query_id or ""), back]
+    body = [verdict_notice(found), tag("div", _leans(found), _values(found), class_="overview"), _sides(found)]
     return Page(f"{other} against {query}", (*head, *body), "/", note)
 
 
-def _verdict(found: Comparison) -> Markup:
-    shared = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
+def incomplete_page(query: str, other: str, k: int, note: str) -> Page:
+    """Where one of the two queries is missing."""
+    words = "A comparison needs two queries: the original and a reformulation of it."
+    return Page("Compare", (tag("h1", "Compare"), compare_form(query, other, k),
+                            p.notice(tag("p", words), kind="warn", role="alert")), "/", note)  # fmt: skip
+
+
+def verdict_notice(found: Comparison) -> Markup:
+    """The verdict in a box: by the deciding measures, with what is kept and whether the meaning is."""
     lean = found.lean_verdict if found.proxy else None
     if found.outcome is None and lean is None:
         words = (
@@ -46,10 +55,20 @@ def _verdict(found: Comparison) -> Markup:
             else "A measure is not defined for one of the two."
         )
         return p.notice(tag("p", words), role="status")
-    told = [tag("strong", f"Reformulated, it {p.outcome_words(found.outcome, lean)}"), f" ({found.lean}"]
-    told += ["" if found.proxy else f" and {found.effectiveness}", f"); {shared}."]
+    kept = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
+    same = "" if found.same is None else f"; same meaning {found.same:.0%} (light model)"
+    told = [tag("strong", f"Reformulated, it {_words(found, lean)}"), f" ({found.lean}"]
+    told += ["" if found.proxy else f" and {found.effectiveness}", f"); {kept}{same}."]
     proxy = [tag("p", AGREEMENT_SAYS, class_="note")] if found.proxy else []
     return p.notice(tag("p", *told), *proxy, kind="plain")
+
+
+def _words(found: Comparison, lean: str | None) -> str:
+    """As the dataset says it: where several measures are on a side, what the first one says is told as well."""
+    if found.outcome is None:
+        return p.outcome_words(None, lean)
+    first, second = ((name, found.gains.get(name)) for name in (found.effectiveness, found.lean))
+    return p.outcome_beside(found.outcome, first, second, found.tolerance)
 
 
 def _values(found: Comparison) -> Markup:
@@ -73,18 +92,14 @@ def _values(found: Comparison) -> Markup:
 
 
 def _leans(found: Comparison) -> Markup:
-    setting = found.old.setting
-    most = max(p.most_words([found.old.mentions, found.new.mentions], setting), 1)
+    setting, sides = found.old.setting, (("Original query", found.old), ("Reformulated query", found.new))
     both = [
-        tag(
-            "div",
-            tag("p", name),
-            p.lean_bar(one.mentions, setting, most, "bar big"),
-            tag("p", p.counted(one.mentions, setting), class_="note"),
-        )
-        for name, one in (("Original query", found.old), ("Reformulated query", found.new))
-    ]
-    return tag("div", tag("h2", "Bias (lean) of both lists"), *both, p.legend(setting))
+        tag("div", tag("h3", title), tag("p", one.lean.meaning), lean_picture(one.lean, setting, f"lean-{place}"))
+        for place, (title, one) in enumerate(sides) if one.lean is not None
+    ]  # fmt: skip
+    pictures = tag("div", *both, class_="pictures")
+    note = picture_note([found.old.lean])
+    return tag("div", tag("h2", "Bias (lean) of both lists"), pictures, note, p.legend(setting))
 
 
 def _sides(found: Comparison) -> Markup:
@@ -92,9 +107,8 @@ def _sides(found: Comparison) -> Markup:
     rows = max(len(found.old.results), len(found.new.results))
     if not rows:
         return Markup()
-    most = p.most_words([one.mentions for side in (found.old, found.new) for one in side.results], found.old.setting)
-    old = _side(found.old, "Original query", moves, most, found.depth, is_new=False)
-    new = _side(found.new, "Reformulated query", moves, most, found.depth, is_new=True)
+    old = _side(found.old, "Original query", moves, found.depth, is_new=False)
+    new = _side(found.new, "Reformulated query", moves, found.depth, is_new=True)
     return tag(
         "section",
         tag("h2", "Document by document", id="sides-title"),
@@ -103,19 +117,19 @@ def _sides(found: Comparison) -> Markup:
     )
 
 
-def _side(answer: Answer, title: str, moves: Mapping[str, Move], most: int, depth: int, is_new: bool) -> Markup:
+def _side(answer: Answer, title: str, moves: Mapping[str, Move], depth: int, is_new: bool) -> Markup:
     items = [
-        element("li", _row(one, answer, moves[one.doc_id], most, depth, is_new), data_key=one.doc_id, tabindex="0")
+        element("li", _row(one, answer, moves[one.doc_id], depth, is_new), data_key=one.doc_id, tabindex="0")
         for one in answer.results
     ]
     heading = tag("h3", title, ": ", p.quote(answer.query))
     return tag("div", heading, tag("ol", *items, class_="side"), class_="side-box")
 
 
-def _row(one: ShownResult, answer: Answer, move: Move, most: int, depth: int, is_new: bool) -> Markup:
+def _row(one: ShownResult, answer: Answer, move: Move, depth: int, is_new: bool) -> Markup:
     head = p.result_head(one, tag("span", moved(move, len(answer.results), depth, is_new), class_="move"))
-    text = tag("p", p.marked(one.text, one.marks, answer.setting), class_="text clamp")
-    return tag("div", head, p.lean_bar(one.mentions, answer.setting, most), text)
+    text = tag("p", explained(one.text, one.marks, answer.setting), class_="text clamp")
+    return tag("div", head, result_bar(one, answer), text)
 
 
 def moved(move: Move, shown_results: int, depth: int, is_new: bool) -> str:

@@ -190,7 +190,8 @@ def _row(row: Mapping[str, Any], view: PairsView, others: Sequence[str]) -> list
     table = view.table
     text, original = (tag("bdi", shown(row.get(name, "")), dir="auto") for name in ("text", "original_text"))
     if view.can_open:
-        link = address("/compare", {"q": row.get("original_text", ""), "to": row.get("text", "")})
+        named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
+        link = address("/compare", named)
         text = element("a", text, href=link, aria_label=f"Compare {shown(row.get('text', ''))}")
     measures = [name for name in (*reversed(table.sides), *others) if name is not None]
     cells: list[object] = [_values(row, name) for name in measures]

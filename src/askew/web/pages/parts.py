@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from askew.app.explore.answers import Setting, ShownResult
-from askew.app.scoring.comparable import listed
 from askew.core.measure import Direction
 from askew.core.outcome import Verdict, verdict
-from askew.mentions.marks import Mark
 from askew.publish.page import numerals as n
 from askew.publish.page.markup import Value
 from askew.web.markup import Markup, address, element, join, shown, tag
@@ -48,17 +46,6 @@ def color_of(place: int) -> str:
     return f"g{place % _COLORS + 1}"
 
 
-def marked(text: str, marks: Sequence[Mark], setting: Setting) -> Markup:
-    """A text from elsewhere with the words of groups marked; its direction of writing turns nothing around it."""
-    parts, at = [], 0
-    for mark in marks:
-        word = text[mark.start : mark.end]
-        drawn = element("mark", word, class_=class_of(mark.groups, setting), title=listed(mark.groups))
-        parts += [text[at : mark.start], drawn]
-        at = mark.end
-    return tag("bdi", *parts, text[at:], dir="auto")
-
-
 def result_head(one: ShownResult, said: Markup) -> Markup:
     """The line above a result: its rank, its document, its relevance where it is judged, and what else is said."""
     judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
@@ -94,18 +81,6 @@ def _fills(mentions: Mapping[str, int], setting: Setting, most: int) -> list[Mar
         for place, (start, width) in enumerate(zip(starts, wide, strict=True))
     ]
     return [*drawn, tag("rect", class_="middle", x=99.5, y=0, width=1, height=12)] if two else drawn
-
-
-def most_words(mentions: Iterable[Mapping[str, int]], setting: Setting) -> int:
-    """The words that fill a bar, so that bars can be compared: of two groups the most of one, else of all together."""
-    fills = max if len(setting.groups) == 2 else sum
-    return max((fills([one.get(group, 0) for group in setting.groups]) for one in mentions), default=1)
-
-
-def sides_named(setting: Setting) -> Markup:
-    """The names of two groups over the two sides of a bar; more are named by the legend."""
-    names = [tag("span", group, class_=f"side-{color_of(place)}") for place, group in enumerate(setting.groups)]
-    return tag("p", *names, class_="sides-named", aria_hidden="true") if len(names) == 2 else Markup()
 
 
 def legend(setting: Setting) -> Markup:

@@ -1,54 +1,146 @@
-"""Reformulations of a query: as points, as a table, and what became of those that were not kept."""
+"""Reformulations of a query: the best first, each with what it gains and loses; and a box for one of your own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from askew.app.explore.answers import ORDERS, Alternatives, Variant
+from askew.app.explore.answers import ORDERS, Alternatives, Answer, Variant
 from askew.app.explore.explorer import AGREEMENT_SAYS, TOP
+from askew.core.measure import Direction
+from askew.core.outcome import Verdict, verdict
 from askew.publish.page import numerals as n
-from askew.publish.page.axes import axis, text_width
-from askew.publish.page.frame import UNDER, About, Plot, line, numeric_frame, numeric_plot, picture, text
-from askew.publish.page.frame import mark as shape
 from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
+from askew.web.pages.reformulation_chart import scatter
 
-# Shapes by their number among those of charts, and sizes. The colors of the groups are kept for the groups.
-_KINDS = {"asked": (3, 7.0, "original query"), "front": (2, 6.0, "Pareto-optimal"), "rest": (0, 5.0, "others")}
-_HEIGHT, _LEGEND = 250, 22.0
-Link = Callable[[Variant], str]
-Spots = Mapping[str, tuple[float, float]]
+# So many are shown; the others are folded.
+BEST = 3
+PLACE = "reformulations"
+# In a link: show the reformulations in the page itself, for browsers without scripts.
+NOW = "now"
 _ORDERS = {"": "best first", "lean": "least lean", "effectiveness": "most effective", "text": "A to Z"}
 
 
-def compared(found: Alternatives, one: Variant, k: int) -> str:
+def compared(query: str, to: str, k: int, query_id: str | None = None) -> str:
     """The link to a reformulation beside the original query."""
-    return address("/compare", {"q": found.query, "to": one.text, "k": k if k != TOP else None})
+    return address("/compare", {"q": query, "to": to, "k": k if k != TOP else None, "query_id": query_id})
 
 
-def reformulations(found: Alternatives, k: int, sort: str) -> Markup:
-    """The section."""
-    body = [tag("h2", "Reformulations", id="reformulations-title")]
+def own_box(query: str, k: int, query_id: str | None) -> Markup:
+    """A box for a reformulation of one's own; with scripts the verdict comes while it is typed."""
+    box = p.text_input("to", "Your own reformulation", "", "wide", required=True, autocomplete="off",
+                       placeholder="Type the query in other words")  # fmt: skip
+    live = address("/verdict", {"q": query, "query_id": query_id})
+    told = tag("div", class_="verdict-live", role="status", aria_live="polite")
+    form = element(
+        "form", *p.kept(q=query, k=k if k != TOP else "", query_id=query_id or ""), box,
+        element("button", "Compare", type="submit"), action="/compare", method="get", class_="own", data_live=live,
+    )  # fmt: skip
+    return tag("div", form, told, class_="own-box")
+
+
+def waiting_section(answer: Answer, k: int) -> Markup:
+    """The place of the reformulations while they are written; where nothing leans they are only made when asked for."""
+    given = {"q": answer.query, "k": k if k != TOP else None, "reformulations": NOW}
+    here = address("/", given, PLACE)
+    if answer.lean is not None and answer.lean.leans is False:
+        link = element("a", "Show reformulations anyway", href=here)
+        body = p.notice(tag("p", tag("strong", "No reformulation needed. "), _why_not(answer), " ", link, "."))
+        return _section(body, own_box(answer.query, k, answer.query_id))
+    fetched = address("/reformulations", {"q": answer.query, "k": k if k != TOP else None})
+    words = tag("p", tag("span", "Reformulations take a few seconds. ", class_="loading"),
+                element("a", "Show reformulations", href=here))  # fmt: skip
+    waiting = tag("div", words, class_="waiting", role="status", data_load=fetched)
+    return _section(waiting, own_box(answer.query, k, answer.query_id))
+
+
+def _why_not(answer: Answer) -> str:
+    return "" if answer.lean is None else answer.lean.meaning
+
+
+def _section(*body: object) -> Markup:
+    title = tag("h2", "Reformulations", id=f"{PLACE}-title")
+    return tag("section", title, *body, id=PLACE, aria_labelledby=f"{PLACE}-title", class_="results-beside")
+
+
+def section(found: Alternatives, k: int, sort: str) -> Markup:
+    """The section, whole."""
+    return _section(fragment(found, k, sort), own_box(found.query, k, found.query_id))
+
+
+def fragment(found: Alternatives, k: int, sort: str) -> Markup:
+    """What is loaded into the section: the best, the rest folded, the details folded."""
+    body = [tag("p", one, class_="note") for one in found.notes]
+    if found.leans is False:
+        value = n.mean(found.original.values.get(found.lean), 3)
+        words = f"The results do not lean: {found.lean} is {value}, no further than {found.threshold:g} from balance."
+        body.append(p.notice(tag("p", tag("strong", "No reformulation needed. "), words)))
+    ordered = found.ordered()
+    if not ordered:
+        words = "None was found that asks for the same thing. Type your own below."
+        body.append(p.notice(tag("p", words), role="status"))
+    best, rest = ordered[:BEST], ordered[BEST:]
+    if best:
+        body.append(_cards(found, best, k))
+    if rest:
+        body.append(tag("details", tag("summary", f"{len(rest)} more"), _cards(found, rest, k)))
+    if found.candidates or found.dropped:
+        body.append(tag("details", tag("summary", "Details"), *_details(found, k, sort), open="open" if sort else None))
+    return tag("div", *body, class_="reformulations")
+
+
+def _cards(found: Alternatives, some: Sequence[Variant], k: int) -> Markup:
+    return tag("ol", *(_card(found, one, k) for one in some), class_="suggestions")
+
+
+def _card(found: Alternatives, one: Variant, k: int) -> Markup:
+    text = tag("bdi", shown(one.text), dir="auto")
+    link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
+    verdict_words = p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None)
+    gained, lost = (_listed(found, one, sign) for sign in (Verdict.BETTER, Verdict.WORSE))
+    nothing = "nothing that is measured" if not found.proxy else "no results of the top 10" if one.kept == 1 else ""
+    kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the top {TOP}"]
+    facts = [*([] if one.same is None else [f"same meaning {one.same:.0%}"]), *kept,
+             "in the dataset" if one.stored else f"by {one.method}"]  # fmt: skip
+    told = [tag("p", tag("span", "Gains ", class_="soft-label"), gained or "nothing")]
+    if lost or nothing:
+        told.append(tag("p", tag("span", "Loses ", class_="soft-label"), lost or nothing))
+    first = tag("p", link, tag("span", verdict_words, class_="chip"))
+    return tag("li", first, *told, tag("p", " · ".join(facts), class_="note"))
+
+
+def _listed(found: Alternatives, one: Variant, sign: Verdict) -> Markup | str:
+    """The deciding measures that are better, or worse: their values and the gain."""
+    told = [
+        tag("span", f"{name} {n.mean(found.original.values.get(name), 3)} → {n.mean(one.values.get(name), 3)} ",
+            p.gain_cell(one.gains.get(name)))
+        for name in found.deciding if verdict(0.0, one.gains.get(name), Direction.UP) is sign
+    ]  # fmt: skip
+    return join(told, "; ") if told else ""
+
+
+def _details(found: Alternatives, k: int, sort: str) -> list[Markup]:
+    body = []
     if found.candidates:
         label = "agreement (a proxy, not effectiveness)" if found.proxy else found.effectiveness
-        body.append(tag("div", scatter(found, lambda one: compared(found, one, k), label), class_="chart"))
+        chart = scatter(found, lambda one: compared(found.query, one.text, k, found.query_id), label)
+        body.append(tag("div", chart, class_="chart"))
         if found.proxy:
             body.append(tag("p", tag("strong", "A proxy. "), AGREEMENT_SAYS, class_="note"))
         body += [_sorting(found, k, sort), _table(found, k, sort)]
-    else:
-        body.append(p.notice(tag("p", "None was kept for this query."), role="status"))
     if found.dropped:
         told = ", ".join(f"{count} {reason}" for reason, count in found.dropped.items())
         body.append(tag("p", f"Made and not kept: {told}.", class_="note"))
-    return tag("section", *body, id="reformulations", aria_labelledby="reformulations-title")
+    return body
 
 
 def _sorting(found: Alternatives, k: int, sort: str) -> Markup:
     links = []
     for name in ORDERS:
-        place = address("/", {"q": found.query, "k": k if k != TOP else None, "sort": name}, "reformulations")
+        given = {"q": found.query, "k": k if k != TOP else None, "sort": name, "reformulations": NOW}
         told = "most agreement" if found.proxy and name == "effectiveness" else _ORDERS[name]
-        links.append(element("a", told, href=place, aria_current="true" if name == sort else None))
+        here = "true" if name == sort else None
+        links.append(element("a", told, href=address("/", given, PLACE), aria_current=here))
     return tag("p", "Order: ", join(links, " "), class_="sorting")
 
 
@@ -63,7 +155,7 @@ def _table(found: Alternatives, k: int, sort: str) -> Markup:
     rows = [_row(found, found.original, tag("span", p.quote(found.query), tag("span", "original", class_="chip")))]
     for one in found.ordered(sort):
         text = tag("bdi", shown(one.text), dir="auto")
-        link = element("a", text, href=compared(found, one, k), data_key=one.variant_id)
+        link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
         front = tag("span", "Pareto-optimal", class_="chip front") if one.front else ""
         rows.append(_row(found, one, tag("span", link, tag("span", one.method, class_="chip"), front)))
     caption = "Value, and gain over the original query: positive is better, whatever the measure"
@@ -80,66 +172,3 @@ def _row(found: Alternatives, one: Variant, name: Markup) -> list[object]:
         for measure in (found.effectiveness, found.lean)
     ]
     return [name, *cells, p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None) if one.gains else ""]
-
-
-def scatter(found: Alternatives, link: Link, label: str) -> Markup:
-    """The picture; of a signed lean the middle is where nothing leans. ``label`` names the upright side."""
-    every = (*found.candidates, found.original)
-    spots = {one.variant_id: place for one in every if (place := _place(found, one)) is not None}
-    signed, groups = found.setting.signed, found.setting.groups
-    widest = max((abs(x) for x, _ in spots.values()), default=1.0) or 1.0
-    sides = f"← {groups[0]} · {found.lean} · {groups[-1]} →"
-    plain = f"{found.lean} ({found.better[found.lean]} is better)"
-    across = axis(sides, [-widest, widest]) if signed else axis(plain, [x for x, _ in spots.values()], zero=True)
-    upright = axis(label, [y for _, y in spots.values()], zero=True, most=5)
-    plot = numeric_plot(across, upright, _HEIGHT, _LEGEND)
-    rest, front = ([one for one in found.candidates if one.front is wanted] for wanted in (False, True))
-    drawn = [
-        *([line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if signed else []),
-        _points(plot, found, spots, "rest", rest, link),
-        _points(plot, found, spots, "front", front, link),
-        _points(plot, found, spots, "asked", [found.original], None),
-    ]
-    about = About("candidates", "Reformulations by effectiveness and lean", _told(found))
-    return picture(about, 460, plot.bottom + UNDER, _legend(), numeric_frame(plot, across, upright), *drawn)
-
-
-def _place(found: Alternatives, one: Variant) -> tuple[float, float] | None:
-    x, y = one.values.get(found.lean), one.values.get(found.effectiveness)
-    return None if x is None or y is None else (x, y)
-
-
-def _points(
-    plot: Plot, found: Alternatives, spots: Spots, kind: str, chosen: Sequence[Variant], link: Link | None
-) -> Markup:
-    number, size, _ = _KINDS[kind]
-    drawn = []
-    for one in chosen:
-        if one.variant_id not in spots:
-            continue
-        x, y = spots[one.variant_id]
-        words = f"{one.text}: {found.effectiveness} {y:.3f}, {found.lean} {x:+.3f}"
-        inner = [tag("title", words), shape(number, plot.x(x), plot.y(y), size)]
-        if link is None:
-            drawn.append(tag("g", *inner))
-        else:
-            drawn.append(
-                element("a", *inner, href=link(one), class_="point", data_key=one.variant_id, aria_label=words)
-            )
-    return tag("g", *drawn, class_=f"points-{kind}")
-
-
-def _legend() -> Markup:
-    parts, x = [], 6.0
-    for kind, (number, size, words) in _KINDS.items():
-        parts += [tag("g", shape(number, x + 4, 9, size), class_=f"points-{kind}"), text(x + 16, 13, words)]
-        x += 16 + text_width(words) + 18
-    return tag("g", *parts)
-
-
-def _told(found: Alternatives) -> str:
-    front = sum(one.front for one in found.candidates)
-    return (
-        f"{len(found.candidates)} reformulations, {front} of them Pareto-optimal. Across: {found.lean}. "
-        f"Up: {found.effectiveness}. {found.setting.sign} The table holds the same values."
-    )

@@ -12,13 +12,13 @@ from askew.app.explore.answers import ORDERS
 from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
 from askew.app.explore.opening import Opening, demo_queries
 from askew.app.scoring.comparable import listed
-from askew.core.errors import DataError
 from askew.web import schemas as s
 from askew.web.access import COOKIE, SECONDS
 from askew.web.api import Here
 from askew.web.guard import client_of
 from askew.web.markup import is_local
-from askew.web.pages import ask, compare, login
+from askew.web.pages import compare, login, search
+from askew.web.pages.reformulations import NOW, fragment
 from askew.web.pages.shell import TYPES, Page, render, static_files
 from askew.web.problems import CODES, MESSAGES, Problem, too_many
 from askew.web.site import Site
@@ -44,7 +44,8 @@ def note_of(opened: Opening) -> str:
     if opened.explorer is None:
         return ""
     one = opened.explorer.setting
-    words = f"Collection {one.collection}, {one.documents:,} documents, ranked by {one.ranker}."
+    built = f"Built by the recipe {opened.built_by}. " if opened.built_by else ""
+    words = f"{built}Collection {one.collection}, {one.documents:,} documents, searched with {one.ranker}."
     return " ".join([words, f"Groups {listed(one.groups)}.", *opened.notes])
 
 
@@ -59,26 +60,64 @@ async def static(name: str) -> Response:
 
 
 @router.get("/")
-async def ask_page(
-    site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: s.ShortText = ""
-) -> Response:
-    """Ask."""
+async def search_page(
+    site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: s.ShortText = "",
+    reformulations: s.ShortText = "",
+) -> Response:  # fmt: skip
+    """Search. The reformulations are loaded when the results are there, or come with them where a link says so."""
     if not q.strip() and site.opened_now is None and site.settings.sources.is_demo:
         # The first page does not wait: the demo's queries are known before it is open.
-        return html(ask.empty_page(examples_of(demo_queries()), "", ""))
+        return html(search.empty_page(examples_of(demo_queries()), "", ""))
     opened = await site.opened()
     note, explorer = note_of(opened), opened.explorer
     if explorer is None or not q.strip():
         known = [] if explorer is None else list(explorer.searched.known.texts.values())
-        return html(ask.empty_page(examples_of(known), opened.reason, note))
+        return html(search.empty_page(examples_of(known), opened.reason, note))
     order = sort if sort in ORDERS else ""
-    return await kept_html(site, ("ask", q, k, order), lambda: _asked(explorer, q, k, order, note))
+    if reformulations != NOW and not order:
+        return await kept_html(site, ("search", q, k), lambda: _searched(explorer, q, k, note))
+    key = "page", "search", q, k, order
+    made = await site.writing.bytes_of(key, lambda: render(_reformulated(explorer, q, k, order, note)))
+    return HTMLResponse(made)
 
 
-def _asked(explorer: Explorer, query: str, k: int, sort: str, note: str) -> Page:
+def _searched(explorer: Explorer, query: str, k: int, note: str) -> Page:
     answer = explorer.search(query, k)
-    found = explorer.reformulate(query) if answer.results else None
-    return ask.ask_page(answer, found, k, sort, note)
+    if not answer.results:
+        known = examples_of(list(explorer.searched.known.texts.values()))
+        return search.nothing_page(answer, k, explorer.why_nothing(query), known, note)
+    return search.search_page(answer, None, k, "", note)
+
+
+def _reformulated(explorer: Explorer, query: str, k: int, sort: str, note: str) -> Page:
+    answer = explorer.search(query, k)
+    if not answer.results:
+        return _searched(explorer, query, k, note)
+    return search.search_page(answer, explorer.reformulate(query), k, sort, note)
+
+
+@router.get("/reformulations")
+async def reformulations_part(
+    site: Here, q: s.QueryText, k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
+) -> Response:
+    """The part of the page of a query that is loaded into it."""
+    explorer = await site.explorer()
+
+    def make() -> bytes:
+        return fragment(explorer.reformulate(q), k, "").encode("utf-8", "replace")
+
+    return HTMLResponse(await site.writing.bytes_of(("reformulations", q, k), make))
+
+
+@router.get("/verdict")
+async def verdict_part(site: Here, q: s.QueryText, to: s.QueryText, query_id: s.ShortText = "") -> Response:
+    """What becomes of a reformulation that somebody types, to be loaded into the page."""
+    explorer = await site.explorer()
+
+    def make() -> bytes:
+        return compare.verdict_notice(explorer.compare(q, to, 1, query_id)).encode("utf-8", "replace")
+
+    return HTMLResponse(await site.work.bytes_of(("verdict", q, to, query_id), make))
 
 
 def examples_of(known: Sequence[str]) -> list[str]:
@@ -88,15 +127,18 @@ def examples_of(known: Sequence[str]) -> list[str]:
 
 @router.get("/compare")
 async def compare_page(
-    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
-) -> Response:
+    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
+    query_id: s.ShortText = "",
+) -> Response:  # fmt: skip
     """A query and a reformulation."""
-    if not q.strip() or not to.strip():
-        raise DataError("a comparison needs two queries: the original and a reformulation of it")
-    explorer = await site.explorer()
     note = note_of(await site.opened())
+    if not q.strip() or not to.strip():
+        return html(compare.incomplete_page(q, to, k, note), 400)
+    explorer = await site.explorer()
     return await kept_html(
-        site, ("compare", q, to, k), lambda: compare.compare_page(explorer.compare(q, to, k), k, note)
+        site,
+        ("compare", q, to, k, query_id),
+        lambda: compare.compare_page(explorer.compare(q, to, k, query_id), k, note),
     )
 
 

@@ -69,8 +69,10 @@ def render(page: Page) -> bytes:
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         element("link", rel="stylesheet", href=f"/static/style.css?v={version()}"),
+        element("link", rel="stylesheet", href=f"/static/search.css?v={version()}"),
         element("link", rel="icon", type="image/svg+xml", href=f"/static/icon.svg?v={version()}"),
         element("script", type="module", src=f"/static/app.js?v={version()}"),
+        element("script", type="module", src=f"/static/search.js?v={version()}"),
     )
     body = tag(
         "body",

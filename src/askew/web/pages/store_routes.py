@@ -63,7 +63,7 @@ def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
     table = site.pairs(opened, asked.dataset)
     wanted = wanted_of(asked)
     found = table.page(wanted, asked.page, asked.size)
-    can_open = opened.explorer is not None
+    can_open = opened.can_compare(table.name)
     view = pairs.PairsView(table, found, table.facets(wanted), gain_cells(table, wanted), known, can_open)
     return pairs.pairs_page(view, asked, note)
 

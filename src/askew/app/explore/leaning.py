@@ -1,0 +1,147 @@
+"""The picture of one measure of lean: how each result moves it, on a scale that is the same for every query.
+
+Behind it stands the range of typical queries: the original queries of the store, or queries of the collection.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from askew.app.scoring.comparable import is_signed
+from askew.core.measure import Direction, column_of
+from askew.core.ranking import Floats
+from askew.measures.catalogue import MeasureRequest
+
+# Results do not lean where the deciding measure is no further than this from its best value.
+LEAST_LEAN = 0.01
+# Fewer queries say little of what is typical; more than these are not searched for it.
+FEWEST, MOST = 20, 200
+# So many steps are drawn, whatever the cutoff of the measure.
+_LONGEST, _USUAL = 20, 10
+_NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Typical:
+    """What a measure says of so many queries of the collection: the 5%, 25%, 50%, 75% and 95% quantiles."""
+
+    queries: int
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LeanPicture:
+    """The deciding measure of a result list. ``running`` is its value with 1, 2, 3 and more results.
+
+    ``leans`` is false where the value is no further than ``threshold`` from ``best``; null where there is no value.
+    ``scale`` has the ends of the scale, which every query of the collection shares. ``farther`` is the share of typical
+    queries whose value is nearer to ``best``. ``toward`` names the group that the list leans to, where a sign says so.
+    """
+
+    measure: str
+    value: float | None
+    best: float
+    leans: bool | None
+    threshold: float
+    running: tuple[float | None, ...]
+    scale: tuple[float, float]
+    typical: Typical | None
+    farther: float | None
+    toward: str | None
+    meaning: str
+
+
+class Leaning:
+    """Draws one measure. ``values`` gives what it says of typical queries, and is called once."""
+
+    def __init__(self, measure: MeasureRequest, values: Callable[[], Floats]) -> None:
+        self.measure, self._values = measure, values
+        self._known: Floats | None = None
+        cutoff = min(measure.measure.cutoff or _USUAL, _LONGEST)
+        self.steps = [_at(measure, rank) for rank in range(1, cutoff + 1)]
+
+    @property
+    def best(self) -> float:
+        """The value of a list that does not lean."""
+        low, high = self.measure.bounds
+        way = self.measure.direction
+        found = 0.0 if way is Direction.ZERO else high if way is Direction.UP else low
+        return found if math.isfinite(found) else 0.0
+
+    @property
+    def known(self) -> Floats:
+        """The values of typical queries, from the least to the greatest."""
+        if self._known is None:
+            found = self._values()
+            self._known = np.sort(found[np.isfinite(found)])
+        return self._known
+
+    def typical(self) -> Typical | None:
+        """Their quantiles, where there are queries enough."""
+        if len(self.known) < FEWEST:
+            return None
+        return Typical(len(self.known), tuple(float(one) for one in np.quantile(self.known, _QUANTILES)))
+
+    def scale(self) -> tuple[float, float]:
+        """The bounds of the measure; without them, ends that hold 99 of 100 typical queries."""
+        low, high = self.measure.bounds
+        if math.isfinite(low) and math.isfinite(high):
+            return low, high
+        widest = float(np.quantile(np.abs(self.known), 0.99)) if len(self.known) >= FEWEST else 0.5
+        end = next((one for one in _NICE if one >= max(widest, 0.5)), math.ceil(widest))
+        return (-end if self.measure.direction is Direction.ZERO else 0.0), end
+
+    def leans(self, value: float | None) -> bool | None:
+        """Whether a value is further from the best than the threshold."""
+        return None if value is None else abs(value - self.best) > LEAST_LEAN
+
+    def picture(self, value: float | None, running: Sequence[float | None]) -> LeanPicture:
+        """The picture of a list."""
+        farther = self._farther(value)
+        toward = self._toward(value)
+        meaning = self._meaning(value, toward, farther)
+        return LeanPicture(
+            self.measure.text, value, self.best, self.leans(value), LEAST_LEAN, tuple(running), self.scale(),
+            self.typical(), farther, toward, meaning,
+        )  # fmt: skip
+
+    def _toward(self, value: float | None) -> str | None:
+        if value is None or not is_signed(self.measure) or not self.leans(value):
+            return None
+        return self.measure.groups[0 if value > 0 else 1]
+
+    def _farther(self, value: float | None) -> float | None:
+        """How many typical queries are nearer to the best value than this one."""
+        if value is None or len(self.known) < FEWEST:
+            return None
+        return float((np.abs(self.known - self.best) < abs(value - self.best)).mean())
+
+    def _meaning(self, value: float | None, toward: str | None, farther: float | None) -> str:
+        if value is None:
+            return f"{self.measure.text} is not defined for these results."
+        cutoff = self.measure.measure.cutoff
+        top = f"The top {cutoff}" if cutoff else "The results"
+        if not self.leans(value):
+            return f"{top} do not lean: {self.measure.text} is within {LEAST_LEAN:g} of {self.best:g}."
+        found = f"{top} lean toward {toward}" if toward else f"{top} lean"
+        if farther is None:
+            return f"{found}."
+        return f"{found}, more than those of {farther:.0%} of the queries of this collection."
+
+
+def originals_values(originals: pl.DataFrame, measure: str) -> Floats:
+    """What a measure says of the original queries of a store."""
+    name = column_of(measure)
+    if name not in originals.columns:
+        return np.zeros(0)
+    return originals[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def _at(measure: MeasureRequest, rank: int) -> MeasureRequest:
+    return replace(measure, text=f"running {rank}", measure=measure.measure @ rank)

@@ -1,0 +1,44 @@
+"""What decides about a reformulation: the measures of each side, and the verdict on their gains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from askew.core.outcome import OUTCOMES, UNKNOWN, UNKNOWN_SIGN, Outcome, Verdict, joint_signs, outcome_codes
+from askew.core.ranking import Floats
+
+Gains = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The measures of effectiveness and of lean that a selection decides by, and its tolerance.
+
+    The verdicts are those of the dataset: of several measures on a side, one that is worse makes the side worse.
+    """
+
+    effectiveness: tuple[str, ...]
+    lean: tuple[str, ...]
+    tolerance: float = 0.0
+
+    def outcome(self, gains: Gains) -> Outcome | None:
+        """What became of both sides; None where a gain is missing, as without judgements."""
+        if not self.effectiveness or not self.lean:
+            return None
+        code = int(outcome_codes(_columns(self.effectiveness, gains), _columns(self.lean, gains), self.tolerance)[0])
+        return None if code == UNKNOWN else Outcome(OUTCOMES[code])
+
+    def lean_verdict(self, gains: Gains) -> str | None:
+        """What became of lean alone: less, same or more."""
+        if not self.lean:
+            return None
+        sign = int(joint_signs(_columns(self.lean, gains), self.tolerance)[0])
+        return None if sign == UNKNOWN_SIGN else tuple(Verdict)[1 - sign].lean
+
+
+def _columns(measures: Sequence[str], gains: Gains) -> list[Floats]:
+    values = (gains.get(name) for name in measures)
+    return [np.array([np.nan if value is None else value]) for value in values]
