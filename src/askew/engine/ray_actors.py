@@ -92,7 +92,8 @@ class RayExecutor(WorkerPool[Remote]):
         whole = "local" if self._address is None else self._address.reveal()
         try:
             _knock(None if self._address is None else whole)
-            with _own_sigterm(), _own_session():
+            # Ray starts processes only where it is not reached at an address.
+            with _own_sigterm(), _own_session() if self._address is None else contextlib.nullcontext():
                 ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
         except (RuntimeError, ValueError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
