@@ -10,7 +10,9 @@ from askew.web.pages.shell import Page
 def login_page(place: str, wrong: bool = False) -> Page:
     """A box for the token; what was typed is never shown again."""
     words = (
-        [p.notice(tag("p", "The token is wrong. Check it and try again."), kind="warn", role="alert")] if wrong else []
+        [p.notice(tag("p", "This is not the token. Check it and try again."), kind="warn", role="alert")]
+        if wrong
+        else []
     )
     box = element(
         "input",
