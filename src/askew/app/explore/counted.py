@@ -18,7 +18,7 @@ TextsOf = Callable[[Sequence[int]], list[str]]
 
 
 class CountedOnce:
-    """Mentions by document, counted when a document is first asked for. May be used by several threads.
+    """Mentions by document, counted when a document is needed for the first time. May be used by several threads.
 
     A document takes a few bytes for each group once it was counted; the rest of the arrays takes no memory.
     """
