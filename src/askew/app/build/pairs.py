@@ -98,10 +98,7 @@ class Select:
         if not self.across:
             alone: Chosen = self.selector.select_counted(allowed, self._directions)
             return alone.table
-        others = {
-            name: one.table.join(allowed, on="query_id", how="semi", maintain_order="left")
-            for name, one in self.across.items()
-        }
+        others = {name: one.of(allowed.select("query_id")) for name, one in self.across.items()}
         return choose_across(self.selector, allowed, others, self._directions)
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
