@@ -41,7 +41,7 @@ PAGES = {
 SIZES = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
 # What is below says the same in other rows.
 HIGHEST = 1700
-COLOURS = 160
+COLORS = 160
 
 
 @contextlib.contextmanager
@@ -86,7 +86,7 @@ def smaller(picture: Image.Image) -> Image.Image:
     colours, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
     # A bright colour counts for more than a grey: it is seldom, and tells things apart.
     weights = counts * (1 + np.ptp(colours.astype(np.int64), axis=1))
-    kept = colours[np.argsort(-weights, kind="stable")[:COLOURS]].astype(np.int64)
+    kept = colours[np.argsort(-weights, kind="stable")[:COLORS]].astype(np.int64)
     nearest = np.argmin(((colours[:, None, :] - kept[None, :, :]) ** 2).sum(axis=2), axis=1)
     made = Image.fromarray(nearest[places.ravel()].reshape(picture.height, picture.width).astype(np.uint8), "P")
     made.putpalette(kept.astype(np.uint8).tobytes())

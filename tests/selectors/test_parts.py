@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from askew.core.measure import Direction
 from askew.selectors.parts import PairParts, parts_of
 from askew.selectors.refined import best_of
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 from askew.selectors.tables import (
     against_effectiveness,
     extreme_pairs,
@@ -56,7 +56,7 @@ def in_parts(pairs, size):
 
 
 TABLES = {
-    "summary": lambda pairs: summarise(pairs, WAYS, ["fair"]),
+    "summary": lambda pairs: summarize(pairs, WAYS, ["fair"]),
     "against": lambda pairs: against_effectiveness(pairs, "fair", "RR@10", WAYS),
     "shares": lambda pairs: gain_shares(pairs, "fair", list(WAYS)),
     "methods": lambda pairs: method_table(pairs, "fair", WAYS),
@@ -97,5 +97,5 @@ def test_only_the_columns_that_are_named_are_read():
         read.append(columns)
         yield pairs.select(columns)
 
-    summarise(PairParts(frames, pairs.columns), {"RR@10": Direction.UP}, ["fair"])
+    summarize(PairParts(frames, pairs.columns), {"RR@10": Direction.UP}, ["fair"])
     assert {name for columns in read for name in columns} == {"query_id", "fair", "old_RR_10", "new_RR_10"}

@@ -12,7 +12,7 @@ from askew.core.measure import Direction
 from askew.core.shares import wilson
 from askew.selectors.pairs import make_pairs
 from askew.selectors.refined import hard_table, queries_table, refined_table
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 from askew.selectors.tables import (
     EVERY,
     against_effectiveness,
@@ -99,7 +99,7 @@ def test_under_its_own_ranker_the_table_is_that_of_the_summary():
     chosen = pairs()
     found = cross_table(chosen, {"same": scored(ROWS, NAMES)}, TWO, ["chosen"], {RR: (0.0, 1.0)})
     assert found.drop("ranker", "chosen", "no_original", "no_variant").equals(
-        summarise(chosen, TWO, ["chosen"], {RR: (0.0, 1.0)})
+        summarize(chosen, TWO, ["chosen"], {RR: (0.0, 1.0)})
     )
 
 

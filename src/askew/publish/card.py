@@ -1,6 +1,6 @@
 """The dataset card (README.md): what it is, how it was made, what was measured, what it is not good for.
 
-The head in YAML tells ``datasets.load_dataset`` which files belong to which split; no query text ever stands there.
+The head in YAML tells ``datasets.load_dataset`` which files belong to which split; it never contains query text.
 """
 
 from __future__ import annotations

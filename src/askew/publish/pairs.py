@@ -36,7 +36,7 @@ _ABOUT = {
     "method": "what made the rewritten query",
     "group": "of the query: 1 effective without lean, 2 effective with lean, 3 not effective without lean, 4 neither",
     "label": "the label of the selection",
-    "outcome": "what became of effectiveness and lean, by name",
+    "outcome": "the change of effectiveness and lean, by name",
     "score": "the score of the selection; larger is better",
 }
 _OF_GROUPS = ("group", "label", "score")
@@ -164,7 +164,7 @@ def _other(name: str, found: pl.DataType) -> pl.Expr:
 
 
 def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
-    # What became of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
+    # The outcome of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
     free = {"robust", *measure_columns(facts), *(() if facts.scheme == REFAIRMULATE else ("outcome",))}
     free |= set() if facts.query_text else {"original_text"}
     for name in columns_of(facts):

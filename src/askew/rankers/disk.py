@@ -135,7 +135,7 @@ def refuse_repeats(doc_ids: pa.Array) -> None:
     if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
         counts = pc.value_counts(doc_ids)
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
-        raise DataError(f"documents: the document id {twice!r} stands there more than once")
+        raise DataError(f"documents: the document id {twice!r} occurs more than once")
 
 
 def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Table]:

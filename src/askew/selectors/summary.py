@@ -26,7 +26,7 @@ _SCHEMA = {
 }  # fmt: skip
 
 
-def summarise(
+def summarize(
     selected: pl.DataFrame | PairParts,
     directions: Mapping[str, Direction],
     subsets: Sequence[str],

@@ -24,7 +24,7 @@ from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shares import wilson
 from askew.selectors.pairs import ORIGINAL, best_rows
 from askew.selectors.parts import QUERY, PairParts, parts_of
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 from askew.statistics.intervals import change_interval, size_bounds, sums_interval
 
 SIDES = ("improved_queries", "unchanged_queries", "worsened_queries")
@@ -142,7 +142,7 @@ def cross_table(
     pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction],
     subsets: Sequence[str], bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """The chosen pairs under other rankers: for each of them, subset and measure what ``summarise`` says.
+    """The chosen pairs under other rankers: for each of them, subset and measure what ``summarize`` says.
 
     ``rankers`` gives under a name the scores of variants (``query_id``, ``variant_id``, ``method``, a column for each
     measure). ``chosen`` counts the pairs of the subset; of these, ``no_original`` and ``no_variant`` were not scored
@@ -159,7 +159,7 @@ def cross_table(
                 "no_original": int((~asked).sum()),
                 "no_variant": int((asked & ~found).sum()),
             }
-            parts.append(_told(summarise(joined, directions, [subset], bounds), ranker=ranker, **told))
+            parts.append(_told(summarize(joined, directions, [subset], bounds), ranker=ranker, **told))
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
@@ -274,7 +274,7 @@ def method_table(
     pairs: pl.DataFrame | PairParts, subset: str, directions: Mapping[str, Direction],
     bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """What each method does: for all its candidates and for the chosen ones what ``summarise`` says of each measure.
+    """What each method does: for all its candidates and for the chosen ones what ``summarize`` says of each measure.
 
     ``method_queries`` have a candidate of the method, and for ``won`` of these one was chosen, a share with interval.
     """
@@ -301,7 +301,7 @@ def _method(
     own: PairParts, method: str, subset: str, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None
 ) -> pl.DataFrame:
     queries, won = (_count_queries(part) for part in (own, own.filter(subset)))
-    found = summarise(own, directions, [EVERY, subset], bounds)
+    found = summarize(own, directions, [EVERY, subset], bounds)
     return _told(found, method=method, method_queries=queries, **share("won", won, queries))
 
 

@@ -30,7 +30,7 @@ Results = Annotated[int, Field(ge=1, le=20, description="How many results.")]
 
 
 class Tools:
-    """The three verbs over one collection, which is opened when it is first asked.
+    """The three verbs over one collection, which is opened at the first request.
 
     They are called from threads, one at a time: that is enough for one model.
     """

@@ -56,7 +56,7 @@ from askew.selectors.pairs import COLUMNS
 from askew.selectors.parts import PairParts
 from askew.selectors.refined import best_of, hard_table, queries_table, refined_table
 from askew.selectors.settings import find_measures
-from askew.selectors.summary import buckets_of, summarise
+from askew.selectors.summary import buckets_of, summarize
 from askew.selectors.tables import (
     against_effectiveness,
     against_table,
@@ -213,7 +213,7 @@ class _Report:
         # The subset that the figures show: the largest, which is the union where there is one; unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
         self.main = max(reversed(self.chosen), key=self.sizes.__getitem__)
-        self.summary = summarise(
+        self.summary = summarize(
             self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
         )
         held_out = held_out_of(store, outcomes, stage, build.evaluate)

@@ -16,7 +16,7 @@ from askew.core.measure import Direction, held_out_gain_column, new_column, old_
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.selectors.parts import PairParts
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 
 _FIGURES = ("old_mean", "new_mean", "change", "low", "high")
 
@@ -39,7 +39,7 @@ def summary_of(
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = step_parts(store, outcomes["pairs"].manifest)
-    return summarise(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+    return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
 
 
 def held_out_of(
@@ -61,7 +61,7 @@ def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.Dat
     for scheme in SCHEMES:
         part, choices = rows.filter(pl.col("scheme") == scheme), made.filter(scheme=scheme).height
         if choices:
-            found = summarise(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
+            found = summarize(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
             tables.append(found.select(pl.lit(scheme).alias("scheme"), pl.lit(choices).alias("choices"), pl.all()))
     return pl.concat(tables) if tables else None
 

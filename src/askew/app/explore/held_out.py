@@ -23,7 +23,7 @@ from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.measures.catalogue import MeasureRequest
 from askew.publish.page.numerals import FEWEST
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 
 Gains = Mapping[str, float | None]
 
@@ -59,9 +59,9 @@ def held_out_pairs(
     rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(step))))
     subsets = [name for name in subsets if name in rows.columns]
     columns = [side(name) for name in directions for side in (old_column, new_column)]
-    whole = summarise(frame.select("query_id", *subsets, *columns).collect(), directions, subsets, bounds)
+    whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets, bounds)
     part = rows.filter(pl.col("scheme") == DOCUMENTS)
-    told = summarise(part, directions, subsets, bounds).select(pl.lit(DOCUMENTS).alias("scheme"), pl.all())
+    told = summarize(part, directions, subsets, bounds).select(pl.lit(DOCUMENTS).alias("scheme"), pl.all())
     figures = [
         {**row, "verdict": _verdict(row, directions[row["measure"]])} for row in headline(whole, told).to_dicts()
     ]

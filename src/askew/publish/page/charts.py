@@ -66,7 +66,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Line:
-    """A series that is drawn as a line, from left to right. ``series`` says whose colour and dash it has.
+    """A series that is drawn as a line, from left to right. ``series`` says whose color and dash it has.
 
     A line without a name is not in the legend.
     """

@@ -1,7 +1,7 @@
 """What every chart stands in: the picture with its title and description, axes, a legend, marks of several shapes.
 
-Colours are written as attributes, which any style sheet overrides: a picture can stand alone, and a page can turn it
-dark by the classes ``f1`` (filled with the first colour), ``l1`` (drawn with it), ``ink``, ``faint`` and ``ground``.
+Colors are written as attributes, which any style sheet overrides: a picture can stand alone, and a page can turn it
+dark by the classes ``f1`` (filled with the first color), ``l1`` (drawn with it), ``ink``, ``faint`` and ``ground``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from askew.publish.page.markup import Markup, number, tag
 
 WIDTH = 460
 INK, FAINT, GROUND = "#24292f", "#d0d7de", "#ffffff"
-# Okabe and Ito's colours, which stay apart for colour-blind eyes; the first two are as far apart as any.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
+# Okabe and Ito's colors, which stay apart for color-blind eyes; the first two are as far apart as any.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
 # Better and worse have colors of their own, which no series and no group has.
 VERDICTS = {"better": "#1a7f37", "worse": "#8e2a86"}
 SHAPES = ("circle", "triangle", "square", "diamond", "cross", "ring")
@@ -53,17 +53,17 @@ class Plot:
 
 
 def fill(series: int | str) -> dict[str, str]:
-    """Attributes of what is filled with the colour of a series, counted from 0, or with that of better or worse."""
+    """Attributes of what is filled with the color of a series, counted from 0, or with that of better or worse."""
     if isinstance(series, str):
         return {"class_": f"f-{series}", "fill": VERDICTS[series]}
-    return {"class_": f"f{series % len(COLOURS) + 1}", "fill": COLOURS[series % len(COLOURS)]}
+    return {"class_": f"f{series % len(COLORS) + 1}", "fill": COLORS[series % len(COLORS)]}
 
 
 def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str | float | None]:
-    """Attributes of what is drawn with the colour of a series, and its dash."""
-    place = series % len(COLOURS)
+    """Attributes of what is drawn with the color of a series, and its dash."""
+    place = series % len(COLORS)
     dash = DASHES[place] if dashed else None
-    return {"class_": f"l{place + 1}", "stroke": COLOURS[place], "stroke_width": width, "stroke_dasharray": dash,
+    return {"class_": f"l{place + 1}", "stroke": COLORS[place], "stroke_width": width, "stroke_dasharray": dash,
             "fill": "none"}  # fmt: skip
 
 
@@ -85,19 +85,19 @@ def text(x: float, y: float, words: str, anchor: str = "start", size: float | No
 
 
 def text_over(x: float, y: float, words: str, size: float) -> Markup:
-    """Words that stand over other marks and can still be read: each letter has a rim in the colour of the ground."""
+    """Words that stand over other marks and can still be read: each letter has a rim in the color of the ground."""
     return tag("text", words, x=x, y=y, font_size=size, class_="ink rim", fill=INK, stroke=GROUND, stroke_width=3,
                stroke_linejoin="round", paint_order="stroke")  # fmt: skip
 
 
 def line(x1: float, y1: float, x2: float, y2: float, faint: bool = True) -> Markup:
     """A line of the frame."""
-    colour, name = (FAINT, "lfaint") if faint else (INK, "link")
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=name, stroke=colour, stroke_width=1)
+    color, name = (FAINT, "lfaint") if faint else (INK, "link")
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=name, stroke=color, stroke_width=1)
 
 
 def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
-    """A mark in the shape of a series; its colour comes from around it."""
+    """A mark in the shape of a series; its color comes from around it."""
     shape = SHAPES[series % len(SHAPES)]
     if shape == "circle":
         return tag("circle", cx=x, cy=y, r=size)
@@ -150,8 +150,8 @@ def _sign(key: Key, x: float, y: float) -> Markup:
 
 
 def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) -> Markup:
-    """Marks together, in the colour of their series."""
-    return tag("g", *drawn, fill_opacity=opacity, color=COLOURS[series % len(COLOURS)], **fill(series))
+    """Marks together, in the color of their series."""
+    return tag("g", *drawn, fill_opacity=opacity, color=COLORS[series % len(COLORS)], **fill(series))
 
 
 def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0) -> Plot:

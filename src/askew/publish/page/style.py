@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from askew.publish.page.frame import COLOURS, FAINT, GROUND, INK, VERDICTS
+from askew.publish.page.frame import COLORS, FAINT, GROUND, INK, VERDICTS
 
-# The same colours, lightened for a dark ground.
-_DARK_COLOURS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
+# The same colors, lightened for a dark ground.
+_DARK_COLORS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
 _DARK = {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#0d1117", "soft": "#9198a1", "shade": "#151b23"}
 _LIGHT = {"ink": INK, "faint": FAINT, "ground": GROUND, "soft": "#57606a", "shade": "#f6f8fa"}
 
@@ -21,13 +21,13 @@ def _grouped(colors: tuple[str, ...]) -> dict[str, str]:
     return {f"group-{name}": color for name, color in zip(GROUP_NAMES, colors, strict=True)}
 
 
-def _variables(names: dict[str, str], colours: tuple[str, ...]) -> str:
-    every = {**names, **{f"c{i}": colour for i, colour in enumerate(colours, 1)}}
+def _variables(names: dict[str, str], colors: tuple[str, ...]) -> str:
+    every = {**names, **{f"c{i}": color for i, color in enumerate(colors, 1)}}
     return ":root{" + ";".join(f"--{name}:{value}" for name, value in every.items()) + "}"
 
 
 _SERIES = "".join(
-    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLOURS) + 1)
+    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLORS) + 1)
 )
 _SERIES += "".join(f".f-{name}{{fill:var(--{name})}}" for name in VERDICTS)
 _SERIES += "".join(f"mark.g{i}{{border-color:var(--group-{name})}}" for i, name in enumerate(GROUP_NAMES, 1))
@@ -92,9 +92,9 @@ figure,tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:8pt}svg{mi
 """
 
 CSS = (
-    _variables({**_LIGHT, **_grouped(_GROUPS), **VERDICTS}, COLOURS)
+    _variables({**_LIGHT, **_grouped(_GROUPS), **VERDICTS}, COLORS)
     + "@media screen and (prefers-color-scheme:dark){"
-    + _variables({**_DARK, **_grouped(_DARK_GROUPS), **_DARK_VERDICTS}, _DARK_COLOURS)
+    + _variables({**_DARK, **_grouped(_DARK_GROUPS), **_DARK_VERDICTS}, _DARK_COLORS)
     + "}"
     + _RULES
     + _SERIES

@@ -42,7 +42,7 @@ class Analyzed:
 
 
 class TermVocabulary:
-    """Terms by number, growing as texts are read; remembers what became of each distinct word. For several threads."""
+    """Terms by number, growing as texts are read; remembers the term of each distinct word. For several threads."""
 
     def __init__(self, to_term: Callable[[str], str | None]) -> None:
         self._to_term, self._lock = to_term, threading.Lock()

@@ -1,6 +1,6 @@
 """The index on disk: postings with everything the search needs, memory-mapped and checked as it is read.
 
-Weights (BM25 with any k1 and b, query likelihood) are computed from the postings when first asked for and kept beside
+Weights (BM25 with any k1 and b, query likelihood) are computed from the postings when first needed and kept beside
 them, so other parameters never mean reading the texts again. ``askew.rankers.bm25.build`` makes an index.
 """
 
@@ -63,7 +63,7 @@ class Index:
         return CheckedArray(self.folder / name, dtype_of(name), self.header["files"].get(name, {}))
 
     def document_terms(self, doc: int) -> tuple[Any, Any]:
-        """The term numbers of a document and how often each stands there."""
+        """The term numbers of a document and how often each occurs."""
         offsets, terms, tf = (self._arrays[name] for name in FORWARD)
         part = slice(int(offsets[doc]), int(offsets[doc + 1]))
         return terms[part], tf[part]

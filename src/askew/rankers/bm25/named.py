@@ -53,7 +53,7 @@ def qld(
 
 
 class FeedbackRanker:
-    """BM25, then the query again with terms of its first documents."""
+    """BM25, then the query again with terms of its top-ranked documents."""
 
     most = MOST
 

@@ -138,7 +138,7 @@ def _joins_across(previous: int, middle: int, following: int) -> bool:
 
 @compiled
 def _joins(previous: int, current: int) -> bool:
-    """Whether two neighbours belong to one word."""
+    """Whether two neighboring characters belong to one word."""
     if current in (LETTER, HEBREW, NUMERIC):
         return previous in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET)
     if current == KATAKANA:

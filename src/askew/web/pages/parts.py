@@ -129,10 +129,10 @@ def signed(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text.lstrip("+-")
 
 
-def gain_cell(gain: float | None, coloured: bool = True) -> Markup:
-    """A gain with a sign that does not need colour to be seen; without colour where it may be chance."""
+def gain_cell(gain: float | None, colored: bool = True) -> Markup:
+    """A gain with a sign that does not need color to be seen; without color where it may be chance."""
     kind, word = _ARROWS.get(verdict(0.0, gain, Direction.UP), ("", ""))
-    look = f"gain {kind}".strip() if coloured else "gain"
+    look = f"gain {kind}".strip() if colored else "gain"
     return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=look)
 
 
