@@ -129,7 +129,7 @@ def _comparison(found: Audit) -> Markup:
         ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
         counts = " / ".join(n.count(count) for count in (result.improved, result.unchanged, result.worsened))
         holm = report.p_holm.get(one.text)
-        gain = p.gain_cell(result.gain, coloured=found.is_significant(one.text))
+        gain = p.gain_cell(result.gain, colored=found.is_significant(one.text))
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
     caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
     note = (
