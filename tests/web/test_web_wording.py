@@ -45,7 +45,7 @@ def test_a_pair_that_leans_less_by_the_first_measure_is_never_only_said_to_lean_
 
 def test_a_gain_that_may_be_chance_has_a_sign_and_no_colour(client):
     assert gain_cell(0.5) == '<span class="gain up"><span aria-hidden="true">▲ </span>+0.500</span>'
-    assert gain_cell(0.5, coloured=False) == '<span class="gain"><span aria-hidden="true">▲ </span>+0.500</span>'
+    assert gain_cell(0.5, colored=False) == '<span class="gain"><span aria-hidden="true">▲ </span>+0.500</span>'
     text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run").text
     table = text[text.index('id="table-comparison"') :].partition("</table>")[0]
     rows = [(re.search('class="gain( up| down)?"', row)[1], _p(row)) for row in table.split("<tr>")[2:]]
