@@ -55,7 +55,7 @@ class _None:
         pass
 
 
-class _Texts:
+class _TextFiles:
     """Text files below a folder that are written bit by bit, under their names."""
 
     def __init__(self, folder: Path) -> None:
@@ -75,10 +75,10 @@ class _Refairmulate:
     """Subsets as JSON, a file for each, and groups as TSV."""
 
     def __init__(self, folder: Path, facts: Facts) -> None:
-        self._folder, self._facts, self._texts = folder, facts, _Texts(folder)
+        self._folder, self._facts, self._texts = folder, facts, _TextFiles(folder)
         # In a JSON file the groups come one after the other, so each has a file of its own first.
         self._place = tempfile.TemporaryDirectory(prefix="askew-")
-        self._lines = _Texts(Path(self._place.name))
+        self._lines = _TextFiles(Path(self._place.name))
         for group in GROUPS:
             self._texts.write(f"tsv/{group_file(group)}", layouts.tsv_text([layouts.header(facts)]))
             for subset in layouts.SUBSET_FILES:
@@ -120,7 +120,7 @@ class _Repair:
     """Boxes and their judgements, and the aggregated tables."""
 
     def __init__(self, folder: Path, facts: Facts, tables: Tables | None) -> None:
-        self._facts, self._tables, self._texts = facts, tables, _Texts(folder)
+        self._facts, self._tables, self._texts = facts, tables, _TextFiles(folder)
         aggregated = agg_files(facts, tables)
         self._agreement = Agreement(aggregated, facts)
         for name, text in aggregated.items():

@@ -67,14 +67,14 @@ def publish(
     """
     out = Path(out)
     files.refuse_full(out)
-    return _Release(_blocks(pairs), read_facts(facts), check_shares(shares), repair).publish(out)
+    return _Writing(_blocks(pairs), read_facts(facts), check_shares(shares), repair).publish(out)
 
 
 def _blocks(pairs: pl.DataFrame | Blocks) -> Blocks:
     return (lambda: iter([pairs])) if isinstance(pairs, pl.DataFrame) else pairs
 
 
-class _Release:
+class _Writing:
     """Looks at all pairs, then writes them, a block at a time."""
 
     def __init__(self, blocks: Blocks, facts: Facts, shares: dict[str, float], repair: Tables | None) -> None:
