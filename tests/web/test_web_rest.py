@@ -84,6 +84,25 @@ def test_pairs_are_filtered_and_paged(client):
     assert batch == [first]
 
 
+def test_what_is_open_is_told_as_the_foot_of_each_page_says_it(client):
+    found = client.get("/api/about").json()
+    assert found["setting"]["collection"] == "demo" and found["setting"]["ranker"] in client.get("/").text
+    assert found["effectiveness"] == ["RR@10"] and found["lean"][0] == "ARaB(tf,who=generic)@10"
+    assert len(found["lean"]) == 3 and set(found["lean"]) < set(found["measures"])
+
+
+def test_the_plan_is_had_as_the_page_shows_it(client, store):
+    steps = client.get("/api/plan").json()["steps"]
+    assert {one["name"] for one in steps} == {f"{one.step}-{one.key}" for one in store.steps()}
+
+
+def test_search_has_the_picture_the_parts_and_the_reasons(client):
+    found = client.get("/api/search", params={"q": "how to become a nurse"}).json()
+    assert len(found["lean"]["running"]) == 10 and found["lean"]["typical"]["queries"] > 20
+    assert {one["part"] for one in found["parts"]} == {"off topic", "on topic"}
+    assert all(mark["who"] and mark["why"] for one in found["results"] for mark in one["marks"])
+
+
 def test_comparing_tells_the_moves(client):
     found = client.get("/api/compare", params={"q": "how to become a nurse", "to": "become nurse", "k": 2}).json()
     assert {"doc_id", "old", "new"} == set(found["moves"][0]) and found["outcome"]

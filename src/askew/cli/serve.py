@@ -29,7 +29,10 @@ CollectionName = Annotated[
 ]
 RecipeName = Annotated[
     str | None,
-    typer.Option("--recipe", help="The recipe whose methods and filters make reformulations; else that of the demo."),
+    typer.Option(
+        "--recipe",
+        help="The recipe whose methods and filters make reformulations; else that of the store, or refairmulate.",
+    ),
 ]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
 Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs to choose from.")]
@@ -63,7 +66,7 @@ def serve_command(
 ) -> None:  # fmt: skip
     """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
 
-    Groups and measures are those of the recipe that the store was made by, unless they are given.
+    A store is opened as it was built: its collection, ranker, groups and measures, unless others are given.
     """
     _need("askew serve", "fastapi", "uvicorn", "python_multipart")
     from askew.web.server import serve
@@ -81,7 +84,7 @@ def mcp_command(
     store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
     groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None,
 ) -> None:  # fmt: skip
-    """Offer search, reformulate and measure to a language model, over standard input and output (MCP)."""
+    """Offer search, reformulate, compare, measure and measure_text to a language model, over standard input (MCP)."""
     _need("askew mcp", "mcp")
     from askew.web.mcp_server import run_stdio
 

@@ -12,6 +12,8 @@ from askew.app.explore.audit import audit
 from askew.app.explore.explorer import TOP, Explorer
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import Wanted
+from askew.app.explore.plan import plan_of
+from askew.app.explore.texts import MeasuredText, measure_text
 from askew.core.errors import AskewError
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.memory import judgements_in_memory, run_in_memory
@@ -130,6 +132,29 @@ async def compare(
     return await _explored(
         site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
     )
+
+
+@router.post("/text", responses=_documented(MeasuredText), summary="Measure a text")
+async def text(site: Here, body: s.TextBody) -> Response:
+    """The words that name a group in a text, who they point to, and its lean as the only result.
+
+    With a query, also whether a word is off topic there.
+    """
+    explorer = await site.explorer()
+    return json_reply(await site.work.run(lambda: as_json(MeasuredText, measure_text(explorer, body.text, body.query))))
+
+
+@router.get("/about", responses=_documented(s.OpenFacts), summary="What is open")
+async def about(site: Here) -> Response:
+    """The collection, the ranker, the groups and the measures, as the foot of each page says them."""
+    return json_reply(as_json(s.OpenFacts, s.OpenFacts.of(await site.opened())))
+
+
+@router.get("/plan", responses=_documented(s.PlanAnswer), summary="The steps of the store")
+async def plan(site: Here) -> Response:
+    """Each finished step after the one it reads, with its rows and what was dropped and why."""
+    opened = await site.opened()
+    return json_reply(await site.work.run(lambda: as_json(s.PlanAnswer, s.PlanAnswer(plan_of(opened.store)))))
 
 
 @router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")

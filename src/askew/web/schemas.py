@@ -8,10 +8,14 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from askew.app.explore.answers import Alternatives, Answer, Value
+from askew.app.explore.answers import Alternatives, Answer, Setting, Value
 from askew.app.explore.audit import MISSING_TEXT, UNANSWERED
 from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
+from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import CHOSEN, MOST_ROWS, PAGE_ROWS, SIDES, SORTS
+from askew.app.explore.plan import StepNode
+from askew.app.explore.sides import Sides
+from askew.app.explore.texts import LONGEST
 from askew.web.problems import ErrorFacts
 
 MOST_CHARS = 500
@@ -66,6 +70,17 @@ class ReformulateBatch(_Body):
     queries: Annotated[list[QueryText], Field(min_length=1, max_length=MOST_BATCH)]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how to become a nurse"]}]})
+
+
+class TextBody(_Body):
+    """A text to be measured, and the query that it may answer."""
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(whole_text)]
+    query: ShortText = ""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "A nurse works in a hospital.", "query": "nurse"}]}
+    )
 
 
 Scores = dict[ShortText, Finite]
@@ -191,6 +206,39 @@ class PairAnswers:
     """A page for each question, in their order."""
 
     answers: list[PairAnswer]
+
+
+@dataclass(frozen=True)
+class OpenFacts:
+    """What is open. ``recipe`` is the one that the store was built by; ``dataset`` has the values of the explorer."""
+
+    setting: Setting | None
+    measures: list[str]
+    effectiveness: list[str]
+    lean: list[str]
+    recipe: str | None
+    dataset: str | None
+    reason: str
+    notes: list[str]
+
+    @classmethod
+    def of(cls, opened: Opening) -> OpenFacts:
+        """What the foot of each page says."""
+        explorer = opened.explorer
+        counting = None if explorer is None else explorer.counting
+        sides = Sides((), ()) if counting is None else counting.sides
+        return cls(
+            None if explorer is None else explorer.setting, [] if counting is None else list(counting.measures),
+            list(sides.effectiveness), list(sides.lean), opened.built_by or None, opened.dataset or None, opened.reason,
+            list(opened.notes),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlanAnswer:
+    """The finished steps of a store."""
+
+    steps: list[StepNode]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +31,7 @@ from askew.app.explore.answers import (
 )
 from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.english import counts_english, is_english, not_english_note
-from askew.app.explore.leaning import MOST, Leaning
+from askew.app.explore.leaning import MOST, LeanDrawing
 from askew.app.explore.reasons import CountedPart, Reasons, ShownMark, counted_parts
 from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.searched import SearchedCollection
@@ -87,7 +88,7 @@ class Explorer:
         self._writer = Writer(searched, counts_english(self.marker.lexicon) or counting.named is None)
         who = str(lean.measure.param("who", ANY))
         self._reasons = Reasons(groups, () if who == ANY else classes_of(who))
-        self.leaning = Leaning(lean, self._typical_values)
+        self.leaning = LeanDrawing(lean, self._typical_values)
         self._parts = self._decomposed(lean)
 
     def _decomposed(self, lean: MeasureRequest) -> MeasureRequest | None:
@@ -200,6 +201,14 @@ class Explorer:
                 self.marker.count(marks[at]), relevance[at], is_english(text),
             ))  # fmt: skip
         return tuple(found)
+
+    def explain(self, query: str, texts: Sequence[str], marks: Sequence[Sequence[Mark]]) -> list[tuple[ShownMark, ...]]:
+        """Who the marked words of some texts point to; why they are there only where a query says what is asked."""
+        named = self._rules.groups(query) if query.strip() else ()
+        found = self._reasons.explain(query or "-", named, texts, marks, [False] * len(texts))
+        if query.strip():
+            return found
+        return [tuple(replace(mark, why=None, why_p=None) for mark in each) for each in found]
 
     def _typical_values(self) -> Floats:
         """What the deciding measure says of the queries of the store; else of some queries of the collection."""

@@ -57,7 +57,7 @@ class LeanPicture:
     meaning: str
 
 
-class Leaning:
+class LeanDrawing:
     """Draws one measure. ``values`` gives what it says of typical queries, and is called once."""
 
     def __init__(self, measure: MeasureRequest, values: Callable[[], Floats]) -> None:

@@ -149,7 +149,7 @@ def open_sources(sources: Sources) -> Opening:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Searchable:
     """What is searched. ``exact``: it is what the store was built on, searched as then."""
 
     searched: SearchedCollection | None
@@ -158,44 +158,44 @@ class _Found:
     reason: str = ""
 
 
-def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Found:
+def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Searchable:
     """The collection of the store, or what was given in its place."""
     retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
     if sources.index is not None:
         notes = [f"The index {sources.index.name} was given: {GIVEN}."] if sources.store else []
-        return _Found(searched_index(sources.index, sources.collection, retrieve), notes)
+        return _Searchable(searched_index(sources.index, sources.collection, retrieve), notes)
     if plan is not None:
         place = place_of(plan, store, sources.collection)
         if sources.collection is None or place.same_documents:
             return _by_plan(place)
         notes = [f"{OTHER_FILES}, or it is another one: {GIVEN}."]
-        return _Found(searched_index(_index_of(sources.collection, store), sources.collection, retrieve), notes)
+        return _Searchable(searched_index(_index_of(sources.collection, store), sources.collection, retrieve), notes)
     if sources.collection is not None:
-        return _Found(searched_index(_index_of(sources.collection, store), sources.collection, retrieve))
+        return _Searchable(searched_index(_index_of(sources.collection, store), sources.collection, retrieve))
     return _without_plan(store, retrieve)
 
 
-def _by_plan(place: Place) -> _Found:
+def _by_plan(place: Place) -> _Searchable:
     try:
         searched, notes = searched_by_plan(place)
     except StoreError as error:
-        return _Found(None, reason=str(error))
-    return _Found(searched, notes, exact=True)
+        return _Searchable(None, reason=str(error))
+    return _Searchable(searched, notes, exact=True)
 
 
 def _index_of(collection: str, store: Store) -> Path:
     return Resources(collection, store).index()
 
 
-def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Found:
+def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Searchable:
     """An index of a store that does not say how it was made."""
     known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
     # An index of documents in terms comes first: methods read its statistics.
     found = [path for path in known if (path / "header.json").exists()]
     found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
     if not found:
-        return _Found(None, reason=NO_INDEX)
-    return _Found(searched_index(found[0], None, retrieve), [NO_PLAN])
+        return _Searchable(None, reason=NO_INDEX)
+    return _Searchable(searched_index(found[0], None, retrieve), [NO_PLAN])
 
 
 def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
