@@ -244,7 +244,7 @@ def test_a_document_of_a_megabyte_and_counts_above_255_are_handled(tmp_path):
 
 def test_the_same_document_id_twice_is_refused(tmp_path):
     twice = pa.table({"doc_id": ["a", "a"], "text": pa.array(["x", "y"], pa.large_string())})
-    with pytest.raises(DataError, match="'a' stands there more than once"):
+    with pytest.raises(DataError, match="'a' occurs more than once"):
         build_index([twice], tmp_path / "i")
 
 

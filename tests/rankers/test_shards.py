@@ -118,7 +118,7 @@ def test_shards_of_real_passages_give_the_bytes_and_lists_of_one_index(tmp_path)
 
 def test_a_document_id_in_two_shards_is_refused_and_nothing_is_left(tmp_path):
     parts = make_shards(tmp_path, [table(["a1", "b1"]), table(["c1"], first=1)])
-    with pytest.raises(DataError, match="'d1' stands there more than once"):
+    with pytest.raises(DataError, match="'d1' occurs more than once"):
         merge_shards(parts, tmp_path / "merged")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shard0", "shard1"]
 

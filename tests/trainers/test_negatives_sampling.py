@@ -14,8 +14,8 @@ from askew.trainers.negatives import (
     NONE,
     PRESETS,
     JudgedPairs,
-    Lists,
     NegativeSampling,
+    RunLists,
     groups_of,
     sample_negatives,
 )
@@ -24,7 +24,7 @@ from askew.trainers.negatives import (
 def lists(**queries):
     sizes = [len(docs) for docs in queries.values()]
     every = [doc for docs in queries.values() for doc in docs]
-    return Lists(list(queries), np.cumsum([0, *sizes]), np.array(every, np.int64))
+    return RunLists(list(queries), np.cumsum([0, *sizes]), np.array(every, np.int64))
 
 
 def judged(*triples):

@@ -65,7 +65,7 @@ def both(explorer):
 def test_scales_are_those_of_the_measure_and_not_of_the_largest_bar(both, explorer):
     names = list(both)
     two, same = audit(both, explorer), audit({"a": both[names[0]], "b": both[names[0]]}, explorer)
-    assert two.scale("nDCG@10") == same.scale("nDCG@10") == ((0.0, 1.0), (-1.0, 1.0))
+    assert two.scale("RR@10") == same.scale("RR@10") == ((0.0, 1.0), (-1.0, 1.0))
     (low, high), gains = two.scale("ARaB(tf)@10")
     values = np.concatenate([two.values("ARaB(tf)@10", run) for run in (0, 1)])
     assert (low, high) == (min(values.min(), 0), max(values.max(), 0))

@@ -55,7 +55,9 @@ def _sums_share(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]:
     if count in (0, pairs):
         return _ends(queries if count else 0, queries)
     low, high = sums_interval(sizes.astype(np.float64), hits.astype(np.float64), False)
-    return _ends(count, queries) if low is None or high is None else (1 + low / 100, min(1.0, 1 + high / 100))
+    if low is None or high is None:  # of so few queries, the share of pairs counts as that of queries
+        return wilson(count / pairs * queries, queries)
+    return 1 + low / 100, min(1.0, 1 + high / 100)
 
 
 def share(name: str, count: int, n: int) -> dict[str, Any]:

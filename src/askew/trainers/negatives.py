@@ -68,7 +68,7 @@ PRESETS = {"bigdeli2022": NegativeSampling(), "original": NegativeSampling(share
 
 
 @dataclass(frozen=True)
-class Lists:
+class RunLists:
     """The run as columns: query i has the documents ``docs[offsets[i]:offsets[i + 1]]``, best first."""
 
     query_ids: Sequence[str]
@@ -95,7 +95,7 @@ class Negatives:
     short: Counter[str] = field(default_factory=Counter)
 
 
-def sample_negatives(lists: Lists, lean: Floats, judged: JudgedPairs, how: NegativeSampling) -> Negatives:
+def sample_negatives(lists: RunLists, lean: Floats, judged: JudgedPairs, how: NegativeSampling) -> Negatives:
     """The negatives of every query of a run. ``lean`` is by document and never below zero."""
     _check(lists, lean, judged)
     excluded = judged.relevant if how.exclude == "relevant" else np.ones(len(judged.row), np.bool_)
@@ -110,7 +110,7 @@ def sample_negatives(lists: Lists, lean: Floats, judged: JudgedPairs, how: Negat
     return Negatives(row.astype(np.int64), doc.astype(np.int64), leaning.astype(np.bool_), short)
 
 
-def _check(lists: Lists, lean: Floats, judged: JudgedPairs) -> None:
+def _check(lists: RunLists, lean: Floats, judged: JudgedPairs) -> None:
     if len(lists.offsets) != len(lists.query_ids) + 1:
         raise DataError(f"negatives: expected {len(lists.query_ids)} lists, found {len(lists.offsets) - 1}")
     if not np.isfinite(lean).all() or (lean < 0).any():
@@ -120,7 +120,7 @@ def _check(lists: Lists, lean: Floats, judged: JudgedPairs) -> None:
             raise DataError(f"negatives: a document has no lean: {len(lean)} are known, found number {docs.max()}")
 
 
-def _some(lists: Lists, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:
+def _some(lists: RunLists, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:
     """The negatives of the queries from ``start`` to ``stop``, all at once."""
     docs, there = _matrix(lists, start, stop, how.depth)
     rows = np.arange(start, stop)[:, None]
@@ -138,7 +138,7 @@ def _some(lists: Lists, start: int, stop: int, lean: Floats, taken: Ints, how: N
     return row[order] + start, doc, leaning, _lacking(chosen_leaning, chosen_random, how)
 
 
-def _matrix(lists: Lists, start: int, stop: int, depth: int) -> tuple[Ints, Flags]:
+def _matrix(lists: RunLists, start: int, stop: int, depth: int) -> tuple[Ints, Flags]:
     """The first ``depth`` documents of some queries as rows of one table, and where there is one."""
     begin = lists.offsets[start:stop]
     lengths = np.minimum(lists.offsets[start + 1 : stop + 1] - begin, depth)

@@ -20,7 +20,7 @@ from askew.measures.common import pick_groups
 from askew.measures.fairr import neutrality
 from askew.mitigation.shares import NO_GROUP, document_groups
 from askew.plugins.kinds import DocMentions
-from askew.trainers.negatives import JudgedPairs, Lists
+from askew.trainers.negatives import JudgedPairs, RunLists
 
 LEANS = (*KINDS, "neutrality")
 _DEFAULT = "rekabsaz2020"
@@ -99,9 +99,9 @@ class AnnotatedRun:
     notes: list[str]
 
     @property
-    def lists(self) -> Lists:
+    def lists(self) -> RunLists:
         """The lists as a sampler reads them."""
-        return Lists(self.rankings.query_ids.to_pylist(), self.rankings.offsets, self.rankings.docs)
+        return RunLists(self.rankings.query_ids.to_pylist(), self.rankings.offsets, self.rankings.docs)
 
 
 def read_ranked(

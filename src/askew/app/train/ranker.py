@@ -31,7 +31,7 @@ from askew.models import identify
 from askew.publish.splits import SALT, normal
 from askew.trainers.card import WORK, Card, claim
 from askew.trainers.common import Schedule
-from askew.trainers.negatives import PRESETS, JudgedPairs, Lists, NegativeSampling, groups_of, sample_negatives
+from askew.trainers.negatives import PRESETS, JudgedPairs, NegativeSampling, RunLists, groups_of, sample_negatives
 from askew.trainers.ranker import PACE, Examples, RankerSettings, RankerTexts, fit
 
 OTHER_PART = "another part of the split"
@@ -130,7 +130,7 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
     return np.array(kept, np.int64), left_out
 
 
-def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[Lists, JudgedPairs]:
+def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[RunLists, JudgedPairs]:
     """The lists and judgements of some rows, numbered anew."""
     chosen = ranked.rankings.select(kept)
     number = np.full(len(ranked.rankings), -1, np.int64)
@@ -138,11 +138,11 @@ def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[Lists, JudgedPairs]:
     row = number[ranked.judged.row]
     mine = row >= 0
     judged = JudgedPairs(row[mine], ranked.judged.doc[mine], ranked.judged.relevant[mine])
-    return Lists(chosen.query_ids.to_pylist(), chosen.offsets, chosen.docs), judged
+    return RunLists(chosen.query_ids.to_pylist(), chosen.offsets, chosen.docs), judged
 
 
 def _texts(
-    ranked: AnnotatedRun, lists: Lists, words: Mapping[str, str], examples: Examples, job: RankerJob
+    ranked: AnnotatedRun, lists: RunLists, words: Mapping[str, str], examples: Examples, job: RankerJob
 ) -> tuple[RankerTexts, Examples]:
     """The texts that the examples use, and the examples by their places in them."""
     used, places = np.unique(examples.right, return_inverse=True)

@@ -17,7 +17,7 @@ _SMALL_K = 48
 TIE = 1.0 - 1.2e-7
 
 
-class Best(NamedTuple):
+class KeptHits(NamedTuple):
     """Room for keys, and the score to reach from now on (``floor[0]``)."""
 
     keys: Any
@@ -59,14 +59,14 @@ def _lowest(keys: Any, size: int) -> Any:
 
 
 @compiled
-def lowest_score(best: Best, size: int) -> Any:
+def lowest_score(best: KeptHits, size: int) -> Any:
     """The lowest score among so many keys."""
     best.as_bits[0] = np.uint32(_lowest(best.keys, size) >> np.uint64(32))
     return np.float64(best.as_float[0])
 
 
 @compiled(forceinline=True)
-def offer(score: Any, doc: int, k: int, size: int, best: Best) -> int:
+def offer(score: Any, doc: int, k: int, size: int, best: KeptHits) -> int:
     """Take a document into the best; the new number held."""
     keys = best.keys
     best.as_float[0] = score
@@ -95,7 +95,7 @@ def offer(score: Any, doc: int, k: int, size: int, best: Best) -> int:
 
 
 @compiled
-def sort_best(best: Best, size: int, k: int) -> int:
+def sort_best(best: KeptHits, size: int, k: int) -> int:
     """The k best of so many keys, the best first; how many there are."""
     keys = best.keys
     if size > k:
@@ -108,7 +108,7 @@ def sort_best(best: Best, size: int, k: int) -> int:
 
 
 @compiled
-def write_best(best: Best, size: int, docs: Any, scores: Any) -> None:
+def write_best(best: KeptHits, size: int, docs: Any, scores: Any) -> None:
     """Documents and scores of keys."""
     for i in range(size):
         best.as_bits[0] = np.uint32(best.keys[i] >> np.uint64(32))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from askew.compiled import compiled, lowest_bit
-from askew.rankers.bm25.best import TIE, Best, keep_best, lowest_score, offer, sort_best, write_best
+from askew.rankers.bm25.best import TIE, KeptHits, keep_best, lowest_score, offer, sort_best, write_best
 from askew.rankers.bm25.lists import (
     AT,
     BEGIN,
@@ -97,7 +97,7 @@ def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left:
 
 @compiled
 def _search_window(
-    start: int, width: int, first: int, count: int, k: int, size: int, query: QueryLists, lists: Lists, best: Best,
+    start: int, width: int, first: int, count: int, k: int, size: int, query: QueryLists, lists: Lists, best: KeptHits,
     window: Window, left: Open,
 ) -> int:  # fmt: skip
     """Take the best documents of one window; the new number held."""
@@ -120,7 +120,16 @@ def _search_window(
 
 @compiled
 def _walk_list(
-    t: int, p: int, k: int, size: int, query: QueryLists, lists: Lists, best: Best, left: Open, seen: Any, stamp: int
+    t: int,
+    p: int,
+    k: int,
+    size: int,
+    query: QueryLists,
+    lists: Lists,
+    best: KeptHits,
+    left: Open,
+    seen: Any,
+    stamp: int,
 ) -> int:
     """Walk one list from a place on, looking its documents up in the lists that can add less.
 
@@ -156,7 +165,7 @@ def _walk_list(
 
 @compiled
 def _walk_lists(
-    k: int, count: int, query: QueryLists, lists: Lists, best: Best, left: Open, seen: Any, stamp: int
+    k: int, count: int, query: QueryLists, lists: Lists, best: KeptHits, left: Open, seen: Any, stamp: int
 ) -> int:
     """For few answers: each essential list in turn, the one that can add most first.
 
@@ -175,7 +184,15 @@ def _walk_lists(
 
 @compiled
 def _walk_windows(
-    k: int, count: int, query: QueryLists, lists: Lists, best: Best, window: Window, left: Open, seen: Any, stamp: int
+    k: int,
+    count: int,
+    query: QueryLists,
+    lists: Lists,
+    best: KeptHits,
+    window: Window,
+    left: Open,
+    seen: Any,
+    stamp: int,
 ) -> int:
     """For many answers: MaxScore, window by window over the essential lists, then the last one alone."""
     size = 0
@@ -196,7 +213,7 @@ def _walk_windows(
 
 @compiled
 def _expected_floor(
-    k: int, count: int, documents: int, query: QueryLists, lists: Lists, best: Best, window: Window, left: Open
+    k: int, count: int, documents: int, query: QueryLists, lists: Lists, best: KeptHits, window: Window, left: Open
 ) -> Any:
     """The score that the k-th best should at least have, going by a sample of the documents; -1 without one."""
     wanted = np.int64(k / _SHARE + _DEVIATIONS * np.sqrt(k / _SHARE)) + 1
@@ -221,7 +238,15 @@ def _expected_floor(
 
 @compiled
 def _search_many(
-    k: int, count: int, query: QueryLists, lists: Lists, best: Best, window: Window, left: Open, seen: Any, stamp: int
+    k: int,
+    count: int,
+    query: QueryLists,
+    lists: Lists,
+    best: KeptHits,
+    window: Window,
+    left: Open,
+    seen: Any,
+    stamp: int,
 ) -> int:
     """As ``_walk_windows``, first with the floor that is expected; where that was too high, again without it."""
     floor = best.floor[0]
@@ -257,7 +282,7 @@ def search_bags(
     window = Window(np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64))
     left = room_for_open(_WINDOW)
     as_float = np.zeros(1, np.float32)
-    best = Best(np.zeros(2 * k + 2, np.uint64), np.zeros(1), as_float, as_float.view(np.uint32))
+    best = KeptHits(np.zeros(2 * k + 2, np.uint64), np.zeros(1), as_float, as_float.view(np.uint32))
     for bag in bags:
         part = slice(bag_offsets[bag], bag_offsets[bag + 1])
         best.floor[0] = -1.0
