@@ -67,9 +67,11 @@ class ResolvedCounter:
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> ResolvedMentions:
         """Count a batch. A null text counts as an empty one."""
-        if self._last is None or self._last[0] is not texts:
-            self._last = texts, self._count(texts)
-        return self._last[1]
+        # Several threads may count: what another one remembers meanwhile is not this one's answer.
+        found = self._last
+        if found is None or found[0] is not texts:
+            found = self._last = texts, self._count(texts)
+        return found[1]
 
     def _count(self, texts: pa.Array | pa.ChunkedArray) -> ResolvedMentions:
         plain = self.plain.count(texts)
