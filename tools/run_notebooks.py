@@ -23,7 +23,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 def executed(notebook: dict[str, Any]) -> dict[str, Any]:
     """The notebook with the outputs that its cells have now, in a folder of its own."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    os.environ["ASKEW_COMPILE_NOTE"] = "off"
+    os.environ.update(ASKEW_COMPILE_NOTE="off", ASKEW_PROGRESS="off")
     cells, number = [], 0
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for cell in notebook["cells"]:

@@ -1,7 +1,8 @@
 """Take a picture of every page of the explorer, at two widths and in both themes, for docs/screenshots.
 
-``python tools/screenshots.py [FOLDER]`` needs playwright, chromium (or its path in ASKEW_CHROMIUM) and Pillow. It
-starts ``askew serve`` on the demo, with the tables of a small made-up log, in a cache of its own.
+``python tools/screenshots.py [FOLDER [PAGE ...]]`` needs playwright, chromium (or its path in ASKEW_CHROMIUM), Pillow.
+It starts ``askew serve`` on the demo, with the tables of a small made-up log and an audit of a search function over the
+demo, in a cache of its own. With names of pages it takes those only.
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ PAGES = {
     "search": "?q=how+to+become+a+software+engineer",
     "search-unjudged": "?q=women+nursing+school",
     "compare": "compare?q=how+to+become+a+software+engineer&to=become+software+engineer+code",
-    "dataset": "pairs?subset=fair&sort=gain&measure=ARaB(tf)%4010",
-    "runs": "audit?run=demo:bm25.run&run=demo:minilm.run&measure=ARaB(tf)%4010",
-    "plan": "plan",
+    "dataset": "pairs",
+    "dataset-selected": "pairs?subset=all&sort=-lean&lean_min=0.05&lean_max=0.25&effectiveness_min=-0.25",
+    "runs": "runs?run=demo:bm25.run&run=demo:minilm.run&measure=ARaB(tf)%4010",
+    "audit": "audit",
     "logs": "logs",
+    "plan": "plan",
     "api": "api",
     "error": "pairs?subset=nothing",
 }
 SIZES = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
 # What is below says the same in other rows.
 HIGHEST = 1700
-COLOURS = 160
+COLORS = 160
 
 
 @contextlib.contextmanager
@@ -47,7 +50,11 @@ def served(folder: Path) -> Iterator[str]:
     askew = str(Path(sys.executable).with_name("askew"))
     given = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     subprocess.run([askew, "logs", "--demo", "--out", str(folder / "logs")], env=given, check=True, capture_output=True)
-    command = [askew, "serve", "--port", "0", "--logs", str(folder / "logs"), "--rate", "10000"]
+    audit = [askew, "audit", "callable:askew.testing.demo_search:find", "--queries", "demo", "--method", "reduce"]
+    audit += ["--set", "equivalence.model=light", "--keep-queries", "--out", str(folder / "audit")]
+    subprocess.run(audit, env=given, check=True, capture_output=True)
+    command = [askew, "serve", "--port", "0", "--logs", str(folder / "logs"), "--audit", str(folder / "audit")]
+    command += ["--rate", "10000"]
     process = subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -79,7 +86,7 @@ def smaller(picture: Image.Image) -> Image.Image:
     colours, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
     # A bright colour counts for more than a grey: it is seldom, and tells things apart.
     weights = counts * (1 + np.ptp(colours.astype(np.int64), axis=1))
-    kept = colours[np.argsort(-weights, kind="stable")[:COLOURS]].astype(np.int64)
+    kept = colours[np.argsort(-weights, kind="stable")[:COLORS]].astype(np.int64)
     nearest = np.argmin(((colours[:, None, :] - kept[None, :, :]) ** 2).sum(axis=2), axis=1)
     made = Image.fromarray(nearest[places.ravel()].reshape(picture.height, picture.width).astype(np.uint8), "P")
     made.putpalette(kept.astype(np.uint8).tobytes())
@@ -88,13 +95,14 @@ def smaller(picture: Image.Image) -> Image.Image:
 
 def main() -> None:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else SHOTS
+    wanted = sys.argv[2:] or list(PAGES)
     target.mkdir(parents=True, exist_ok=True)
     chromium = os.environ.get("ASKEW_CHROMIUM") or shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name, path in PAGES.items():
+        for name in wanted:
             for width, theme in SIZES:
-                take(browser, url, path, width, theme, target / f"{name}-{width}-{theme}.png")
+                take(browser, url, PAGES[name], width, theme, target / f"{name}-{width}-{theme}.png")
         browser.close()
     files = sorted(target.glob("*.png"))
     print(f"{len(files)} pictures, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")

@@ -1,12 +1,13 @@
 """askew.audit from Python: functions, retrievers, rankers; groups; judgements; what is shown and what is written."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 import askew
+from askew.app.audit.advice import next_steps
 from askew.app.audit.measures import NEITHER
 from askew.core.errors import ConfigError, DataError, StageError
 from askew.testing.search_server import ToyEngine
@@ -147,6 +148,37 @@ def test_reformulations_are_tried_on_the_engine_and_compared_with_the_original(r
         assert one.outcome is not None and one.outcome.split("-")[1] == one.lean_verdict
 
 
+@pytest.mark.parametrize("reduction", [0.0, 0.2, 0.9])
+def test_a_suggestion_reduces_the_lean_by_a_share_of_it(reduction):
+    found = audited(settings=light(reduction=reduction, agree=0.0)).reformulations
+    assert all(one.gain >= reduction * abs(one.lean[0]) > 0 or not reduction for one in found.suggested)
+    enough = {one.query_id for one in found.tried if one.gain > 0 and one.gain >= reduction * abs(one.lean[0])}
+    assert {one.query_id for one in found.suggested} == enough
+
+
+def test_the_words_of_an_average_query_are_those_of_its_results(report):
+    tops = [TOY.search(text, 10) for text in QUERIES.values()]
+    named = sum(text.split().count(word) for top in tops for _, _, text in top for word in ("he", "his", "him", "man"))
+    assert report.words["male"] == pytest.approx((named + 3) / 3), "and brother, father and <b>he</b>"
+    assert f"{report.words['male']:.1f} words for male" in report.reading
+
+
+def test_a_page_shows_effectiveness_only_where_it_is_measured(tmp_path):
+    audited(settings=light(out=tmp_path / "a"))
+    audited(settings=light(out=tmp_path / "b"), qrels=QRELS)
+    without, judged = ((tmp_path / name / "report.html").read_text() for name in "ab")
+    assert "nDCG@10 before" in judged and "nDCG" not in without
+    assert "Suggested: <bdi" in judged
+
+
+def test_progress_names_each_query_that_is_reformulated():
+    told = []
+    found = audited(progress=lambda *one: told.append(one))
+    steps = [(done, total) for done, total, label in told if label == "reformulating"]
+    assert steps == [(done, len(found.worst)) for done in range(len(found.worst))]
+    assert {"searching", "measuring", "comparing meanings", "checking sensitivity"} <= {label for *_, label in told}
+
+
 def test_a_query_without_judgements_has_a_verdict_on_lean_only():
     tried = audited().reformulations.tried
     assert tried and all(one.outcome is None and one.effectiveness == (None, None) for one in tried)
@@ -157,6 +189,17 @@ def test_parts_of_the_lean_add_up_to_it(report):
     (found,) = report.parts
     why = [one for one in found.parts if one.kind == "why"]
     assert sum(one.net for one in why) == pytest.approx(report["ARaB(tf)@10"].mean)
+
+
+@pytest.mark.parametrize(("share", "says"), [(0.86, True), (0.4, False)])
+def test_where_most_words_refer_to_real_people_the_advice_says_so(report, monkeypatch, share, says):
+    (found,) = report.parts
+    parts = [replace(one, share=share) if (one.kind, one.name) == ("who", "real") else one for one in found.parts]
+    monkeypatch.setattr(found, "parts", parts)
+    assert (
+        any(f"{share:.0%} of what is counted is estimated to refer to real people" in one for one in next_steps(report))
+        == says
+    )
 
 
 def test_other_groups_are_counted_everywhere(tmp_path):
@@ -260,7 +303,9 @@ def test_what_cannot_work_is_refused_before_any_query_is_sent(tmp_path):
     assert sent == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("k", 0), ("worst", -1), ("tries", -1), ("agree", 2.0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("k", 0), ("worst", -1), ("tries", -1), ("agree", 2.0), ("reduction", -0.1)]
+)
 def test_a_setting_out_of_range_is_refused(name, value):
     with pytest.raises(ConfigError, match=f"{name}=: expected"):
         askew.AuditSettings(**{name: value})

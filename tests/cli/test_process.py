@@ -75,7 +75,7 @@ def test_a_mistake_in_the_options_has_the_exit_code_of_a_wrong_setting():
     assert "--no-such-option" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_nothing_is_coloured_when_piped():
+def test_nothing_is_colored_when_piped():
     environment = {**os.environ, "TERM": "xterm-256color"}
     for command in ("demo", "list measures", "show preset bigdeli2022", "--help", "list nothing"):
         done = start(*command.split(), env=environment)

@@ -21,7 +21,9 @@ def test_candidates_are_written_with_where_they_came_from(askew, tmp_path):
 def test_every_form_holds_the_same_candidates(askew, tmp_path):
     tables = []
     for name in ("c.tsv", "c.jsonl", "c.parquet"):
-        askew(["reformulate", "demo", "--docs", "demo", "--out", name, "--set", "extract.count=3"])
+        askew(
+            ["reformulate", "demo", "--docs", "demo", "--method", "extract", "--out", name, "--set", "extract.count=3"]
+        )
         reads = {".tsv": lambda p: pl.read_csv(p, separator="\t", quote_char=None), ".jsonl": pl.read_ndjson}
         tables.append(reads.get((tmp_path / name).suffix, pl.read_parquet)(tmp_path / name))
     assert tables[0]["text"].to_list() == tables[1]["text"].to_list() == tables[2]["text"].to_list()
@@ -101,7 +103,7 @@ def test_the_classifier_that_auto_stands_for_is_named(askew, tmp_path, groups, n
     assert f"classifier {name}" in askew(["classify", "q.csv", *groups]).out.splitlines()
 
 
-def test_a_threshold_is_chosen_on_labelled_pairs(askew, tmp_path):
+def test_a_threshold_is_chosen_on_labeled_pairs(askew, tmp_path):
     lines = ["q_id,original_query,variation,valid", "q1,cat food,food for cats,1", "q1,cat food,price of tin,0"]
     lines += ["q2,red car,a red car,1", "q2,red car,blue whale,0"]
     (tmp_path / "l.csv").write_text("\n".join(lines) + "\n")

@@ -105,7 +105,7 @@ def test_groups_take_turns_by_their_shares(askew, files):
     done = askew("rerank old.run --docs docs.tsv --out new.run --method detconstsort")
     assert done.code == 0, done.err
     assert ranking("new.run") == {"q1": ["m0", "f0", "m1", "f1", "m2", "f2"]}
-    assert "the first ten of 1 queries have changed" in done.out
+    assert "the top 10 of 1 queries changed" in done.out
 
 
 def test_the_shares_may_be_given_and_only_the_first_are_written(askew, files):

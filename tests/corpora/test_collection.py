@@ -853,7 +853,7 @@ def test_ir_datasets_passes_the_checks_that_files_pass(register, rows_of):
     collection = open_collection(f"irds:{name}", ["title"])
     for read, message in [
         (documents, "the column doc_id has no value"),
-        (queries, "the query id 'q1' stands there more than once"),
+        (queries, "the query id 'q1' occurs more than once"),
         (judgements, "document 'd1' is judged twice, differently"),
     ]:
         with pytest.raises(DataError, match=message):

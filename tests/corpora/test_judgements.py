@@ -141,7 +141,7 @@ def test_judgements_written_in_any_style_read_back_the_same(tmp_path_factory, en
 def test_a_judgement_that_stands_there_twice_is_counted_once_and_noted(tmp_path):
     qrels = read(tmp_path, TREC + "q1 0 d1 2\nq1 1 d1 2\n")
     assert rows(qrels) == ROWS
-    assert qrels.notes == ["a.txt: 2 judgements stand there twice; counted once"]
+    assert qrels.notes == ["a.txt: 2 judgements occur twice; counted once"]
 
 
 def test_judgements_that_contradict_each_other_are_refused(tmp_path):

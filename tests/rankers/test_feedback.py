@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from askew.core.errors import ConfigError
 from askew.core.feedback import EXACT, SINGLE, best, is_common, mean_vector
 from askew.rankers.bm25.analyze import Analyzer
+from askew.rankers.bm25.build import build_index
 from askew.rankers.bm25.feedback import Rm3, Rocchio, expand, search_with_feedback
-from askew.rankers.bm25.index import build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
 
 FILLER = [f"other{i} thing{i}" for i in range(40)]

@@ -13,8 +13,9 @@ from askew.plugins.registry import build
 from askew.rankers import blocks, lucene
 from askew.rankers.blocks import CheckedArray, check_file, describe_file
 from askew.rankers.bm25.analyze import Analyzer
+from askew.rankers.bm25.build import build_index
 from askew.rankers.bm25.feedback import Rm3, search_with_feedback
-from askew.rankers.bm25.index import Index, build_index
+from askew.rankers.bm25.index import Index
 from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.disk import StoredTexts, keeping_texts, read_doc_ids, read_header
 from askew.rankers.sparse import SparseRanker

@@ -34,7 +34,7 @@ from askew.engine.store import Store
 from askew.publish.facts import read_facts
 from askew.selectors.pareto import Epsilon
 from askew.selectors.refairmulate import Refairmulate
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 
 EFFECTIVENESS, LEAN, GENERIC = "RR@10", "ARaB(tf)@10", "ARaB(tf,who=generic)@10"
 DIRECTIONS = {EFFECTIVENESS: Direction.UP, LEAN: Direction.ZERO}
@@ -304,8 +304,8 @@ def test_what_is_chosen_by_noise_gains_in_sample_and_nothing_held_out(selector, 
     select = Select(selector, DIRECTIONS)
     scored, parts = noise(400, 6, seed)
     found = pl.concat(choices_of(select, scored, Split(WORDS, 0, tuple(parts))))
-    (held_out,) = summarise(found, {LEAN: Direction.ZERO}, [subset]).to_dicts()
-    (seen,) = summarise(in_sample(select, scored, parts[0]), {LEAN: Direction.ZERO}, [subset]).to_dicts()
+    (held_out,) = summarize(found, {LEAN: Direction.ZERO}, [subset]).to_dicts()
+    (seen,) = summarize(in_sample(select, scored, parts[0]), {LEAN: Direction.ZERO}, [subset]).to_dicts()
     assert seen["change"] < -50
     # Some 700 pairs of independent values: a change of this size would be more than five standard errors.
     assert abs(held_out["change"]) < 25

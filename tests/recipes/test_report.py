@@ -21,6 +21,7 @@ from askew.cli.build import report_command
 from askew.core.errors import AskewError, ConfigError
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
+from askew.selectors.parts import parts_of
 
 HOSTILE = "<script>alert(1)</script> nurse"
 DOCS = [
@@ -254,9 +255,9 @@ def test_what_only_names_the_outcome_is_not_said_to_choose(folder, store):
     build, outcomes = built(folder, store, "boxes")
     stage = next(step.stage for step in build.plan.steps if step.name == "pairs")
     pairs = pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest)))
-    choice = choice_of(stage.selector, build, pairs)
+    choice = choice_of(stage.selector, build, parts_of(pairs))
     assert choice.part == {"RR@10": DECIDES, "AP@10": TWIN, "ARaB(tf)@10": NAMES, "NFaiRR@10": UNUSED}
-    apart = choice_of(stage.selector, build, pairs.with_columns(pl.col("new_AP_10") / 2))
+    apart = choice_of(stage.selector, build, parts_of(pairs.with_columns(pl.col("new_AP_10") / 2)))
     assert apart.part["AP@10"] == UNUSED
 
 

@@ -24,11 +24,11 @@ def asked(query, *passages, collection=()):
 
 
 def graph(nodes, *edges):
-    neighbours = [set() for _ in range(nodes)]
+    neighbors = [set() for _ in range(nodes)]
     for a, b in edges:
-        neighbours[a].add(b)
-        neighbours[b].add(a)
-    return neighbours
+        neighbors[a].add(b)
+        neighbors[b].add(a)
+    return neighbors
 
 
 def matrix(nodes, *edges, weight=1.0):
@@ -89,7 +89,7 @@ def test_louvain_follows_the_weights():
 
 
 def test_louvain_joins_clusters_where_that_is_better():
-    # A ring of 30 cliques of five nodes: pairs of neighbouring cliques have the higher modularity (Fortunato 2007).
+    # A ring of 30 cliques of five nodes: pairs of neighboring cliques have the higher modularity (Fortunato 2007).
     nodes, cliques = 150, 30
     inner = [(5 * c + i, 5 * c + j) for c in range(cliques) for i in range(5) for j in range(i + 1, 5)]
     ring = [(5 * c, (5 * (c + 1)) % nodes) for c in range(cliques)]
@@ -104,7 +104,7 @@ def modularity(weights, labels):
     return float(((weights - expected) * (np.array(labels)[:, None] == np.array(labels))).sum() / degrees.sum())
 
 
-def labelled(clusters, nodes):
+def labeled(clusters, nodes):
     return [next(i for i, part in enumerate(clusters) if node in part) for node in range(nodes)]
 
 
@@ -120,7 +120,7 @@ def test_louvain_comes_near_the_best_of_all_ways_to_cut(found, weight):
     clusters = louvain(weights)
     assert sorted(node for part in clusters for node in part) == list(range(6))
     best = max(modularity(weights, labels) for labels in product(range(4), repeat=6) if labels[0] == 0)
-    assert modularity(weights, labelled(clusters, 6)) >= best - NEAR
+    assert modularity(weights, labeled(clusters, 6)) >= best - NEAR
 
 
 @given(edges)
@@ -179,7 +179,7 @@ def test_words_that_stand_together_in_enough_passages_are_joined():
     assert together.tolist() == [[0, 2, 2], [2, 0, 0], [2, 0, 0]]
 
 
-def test_each_word_of_the_query_brings_its_best_neighbours():
+def test_each_word_of_the_query_brings_its_best_neighbors():
     # kiwi is with fig in all five, lemon and plum in four; plum twice in one, so that its tf-idf is the higher.
     one = asked("Fig tart", *["fig kiwi plum lemon"] * 3, "fig kiwi plum plum lemon", "fig kiwi")
     assert TermCluster().reformulate(one).texts == ["Fig tart kiwi plum lemon"]
@@ -188,12 +188,12 @@ def test_each_word_of_the_query_brings_its_best_neighbours():
     assert TermCluster(documents=3).reformulate(one).rejected == {"nothing found": 1}
 
 
-def test_words_of_another_cluster_are_no_neighbours():
+def test_words_of_another_cluster_are_no_neighbors():
     one = asked("fig", *["fig kiwi plum"] * 4, *["lemon melon pear"] * 4)
     assert TermCluster(documents=8).reformulate(one).texts == ["fig kiwi plum"]
 
 
-def test_numbers_short_terms_and_light_terms_are_no_neighbours():
+def test_numbers_short_terms_and_light_terms_are_no_neighbors():
     common = ["kiwi"] * 40
     one = asked("fig", *["fig 1984 ox kiwi plum"] * 4, collection=common)
     # 104 documents: fig and plum ln(104/4) = 3.26, kiwi ln(104/44) = 0.86

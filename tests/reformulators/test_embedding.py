@@ -274,11 +274,11 @@ def test_equal_vectors_come_in_the_order_of_the_file_and_zeros_are_near_nothing(
     assert vectors.nearest(["a"], 3) == [[("c", 1.0), ("b", 1.0), ("none", 0.0)]]
 
 
-def test_a_word_without_a_vector_has_no_neighbours():
+def test_a_word_without_a_vector_has_no_neighbors():
     assert WordVectors(["a", "b"], np.eye(2, dtype=np.float32)).nearest(["zzz"], 3) == [[]]
 
 
-def test_neighbours_are_sought_in_parts_when_the_vocabulary_is_large(monkeypatch):
+def test_neighbors_are_sought_in_parts_when_the_vocabulary_is_large(monkeypatch):
     vectors = WordVectors(list(PLANE), points(PLANE))
     whole = vectors.nearest(list(PLANE), 3)
     monkeypatch.setattr("askew.reformulators.vectors._AT_A_TIME", 1)
@@ -316,24 +316,24 @@ def test_a_stem_is_never_empty_nor_longer_than_its_word_by_more_than_an_e(word):
 # The reformulator
 
 
-def test_the_query_comes_first_and_then_the_neighbours_of_each_word(plane):
+def test_the_query_comes_first_and_then_the_neighbors_of_each_word(plane):
     assert expand(plane, "The  nurse\tat the Station") == [
         "The nurse at the Station doctor medic surgeon depot terminal halt"
     ]
 
 
-def test_forms_of_the_word_stop_words_numbers_and_signs_are_no_neighbours(plane):
+def test_forms_of_the_word_stop_words_numbers_and_signs_are_no_neighbors(plane):
     (text,) = expand(plane, "nurse", topn=100, minimum=-1.0)
     assert text.split()[:6] == ["nurse", "doctor", "medic", "surgeon", "ward", "sister"]
     assert not {"nurses", "nursing", "the", ",", "1980s"} & set(text.split())
 
 
-def test_more_neighbours_are_the_fewer_and_others_after_them(plane):
+def test_more_neighbors_are_the_fewer_and_others_after_them(plane):
     texts = [expand(plane, "nurse", topn=n)[0] for n in range(1, 5)]
     assert all(more.startswith(fewer + " ") for fewer, more in pairwise(texts))
 
 
-def test_neighbours_below_the_minimum_are_left_out(plane):
+def test_neighbors_below_the_minimum_are_left_out(plane):
     assert expand(plane, "nurse", minimum=math.cos(math.radians(20.5))) == ["nurse doctor medic"]
     assert expand(plane, "nurse", minimum=0.9999) == []
 
@@ -342,11 +342,11 @@ def test_distance_chooses_others_than_the_angle(plane):
     assert expand(plane, "nurse", similarity="euclidean", topn=2) == ["nurse medic ward sister"]
 
 
-def test_replacing_keeps_words_without_neighbours_as_they_are(plane):
+def test_replacing_keeps_words_without_neighbors_as_they_are(plane):
     assert expand(plane, "A nurse, 1984 Unheard-of!", replace=True, topn=1) == ["A doctor 1984 Unheard-of!"]
 
 
-def test_each_neighbour_can_make_a_candidate_of_its_own(plane):
+def test_each_neighbor_can_make_a_candidate_of_its_own(plane):
     assert expand(plane, "nurse station", each=True, topn=1) == ["nurse station doctor", "nurse station depot"]
     assert expand(plane, "nurse station", each=True, replace=True, topn=2) == [
         "doctor station", "medic station", "nurse depot", "nurse terminal",
@@ -407,7 +407,7 @@ def test_stop_words_are_words_in_lower_case():
     assert all(word.isalpha() and word == word.lower() for word in STOP_WORDS)
 
 
-def test_real_vectors_give_sensible_neighbours():
+def test_real_vectors_give_sensible_neighbors():
     if not GLOVE.is_dir():
         pytest.skip("the real data is not there: expected ../shared/data/glove100_60k beside the checkout")
     found = check_reformulator(Embedding(vectors=str(GLOVE / "vectors.f16.npy")))

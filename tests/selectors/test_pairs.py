@@ -32,6 +32,13 @@ def test_a_pair_has_old_new_and_gain_of_each_measure():
     assert row["outcome"] == "better-less"
 
 
+@given(tables([(0.0, 0.5, float("nan")), (-1.0, 0.0, 2.0)], NAMES))
+def test_a_query_alone_has_the_pairs_that_it_has_among_others(table):
+    together = make_pairs(table, TWO)
+    alone = [make_pairs(one, TWO).table for _, one in table.group_by("query_id", maintain_order=True)]
+    assert pl.concat(alone).sort("variant_id").equals(together.table.sort("variant_id"), null_equal=True)
+
+
 def test_the_direction_tells_what_is_a_gain():
     table = two([(0.5, -2.0), (1.0, 0.5)])
     down = make_pairs(table, {**TWO, "ARaB(tf)@10": Direction.DOWN}).table

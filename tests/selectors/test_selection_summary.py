@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction
 from askew.selectors.boxes import agg_all
 from askew.selectors.pairs import make_pairs
-from askew.selectors.summary import buckets, summarise
+from askew.selectors.summary import buckets, summarize
 from askew.statistics.intervals import change_interval
 
 NAMES = list(TWO)
@@ -32,7 +32,7 @@ def row(table, subset, measure):
 
 
 def test_means_and_their_change_by_hand():
-    found = row(summarise(selected(), TWO, ["every"]), "every", "RR@10")
+    found = row(summarize(selected(), TWO, ["every"]), "every", "RR@10")
     assert (found["pairs"], found["queries"]) == (4, 3)
     # Old: 0.5, 0.5, 0.25, 0.75; new: 1, 0.25, 0.25, 0.5.
     assert (found["old_mean"], found["new_mean"], found["change"]) == (0.5, 0.5, 0.0)
@@ -42,7 +42,7 @@ def test_means_and_their_change_by_hand():
 
 
 def test_a_signed_measure_is_summed_up_by_its_distance_from_zero():
-    found = row(summarise(selected(), TWO, ["every"]), "every", "ARaB(tf)@10")
+    found = row(summarize(selected(), TWO, ["every"]), "every", "ARaB(tf)@10")
     # Old: 2, 2, 1, 0; new: 1, 3, 0.5, 0.
     assert (found["old_mean"], found["new_mean"], found["change"]) == (1.25, 1.125, pytest.approx(-10))
     assert (found["improved_pairs"], found["unchanged_pairs"], found["worsened_pairs"]) == (2, 1, 1)
@@ -50,7 +50,7 @@ def test_a_signed_measure_is_summed_up_by_its_distance_from_zero():
 
 
 def test_each_subset_and_measure_has_a_row():
-    found = summarise(selected(), TWO, ["every", "some", "nobody"])
+    found = summarize(selected(), TWO, ["every", "some", "nobody"])
     assert found.select("subset", "measure").rows() == [(s, m) for s in ("every", "some", "nobody") for m in NAMES]
     assert row(found, "some", "RR@10")["change"] == pytest.approx(100 * (1.25 / 0.75 - 1))
     empty = row(found, "nobody", "RR@10")
@@ -65,7 +65,7 @@ def test_each_subset_and_measure_has_a_row():
 
 def test_a_change_from_zero_is_not_a_percentage():
     table = make_pairs(scored({"a": [(0.5, 0.0), (1.0, 1.0)]}, NAMES), TWO).table.with_columns(every=pl.lit(True))
-    found = row(summarise(table, TWO, ["every"]), "every", "ARaB(tf)@10")
+    found = row(summarize(table, TWO, ["every"]), "every", "ARaB(tf)@10")
     assert (found["new_mean"], found["change"], found["low"], found["high"]) == (1.0, None, None, None)
 
 
@@ -73,27 +73,27 @@ def test_pairs_without_a_score_are_not_in_the_means():
     rows = {"a": [(0.5, 1.0, 4.0), (1.0, 1.0, 2.0)], "b": [(0.5, 1.0, 4.0), (1.0, 1.0, math.nan)]}
     directions = {**TWO, "LexiconShare@10": Direction.DOWN}
     table = make_pairs(scored(rows, [*NAMES, "LexiconShare@10"]), directions).table.with_columns(every=pl.lit(True))
-    found = row(summarise(table, directions, ["every"]), "every", "LexiconShare@10")
+    found = row(summarize(table, directions, ["every"]), "every", "LexiconShare@10")
     assert (found["pairs"], found["queries"], found["change"], found["improved_pairs"]) == (1, 1, -50.0, 1)
 
 
 def test_the_tolerance_decides_who_is_helped():
-    found = row(summarise(selected(), TWO, ["every"], tolerance=0.3), "every", "RR@10")
+    found = row(summarize(selected(), TWO, ["every"], tolerance=0.3), "every", "RR@10")
     assert (found["improved_pairs"], found["unchanged_pairs"], found["worsened_pairs"]) == (1, 3, 0)
 
 
 def test_wrong_requests_are_refused():
     with pytest.raises(DataError, match="column 'fair'"):
-        summarise(selected(), TWO, ["fair"])
+        summarize(selected(), TWO, ["fair"])
     with pytest.raises(ConfigError, match="level: expected"):
-        summarise(selected(), TWO, ["every"], level=1.0)
+        summarize(selected(), TWO, ["every"], level=1.0)
 
 
 def test_the_bounds_of_a_measure_make_its_interval_one_that_holds_for_every_distribution():
     table = make_pairs(scored({q: [(0.5, 1.0), (0.5, 1.0)] for q in "abcdef"}, NAMES), TWO, keep_same=True).table
     table = table.with_columns(every=pl.lit(True))
     bounded, none = (
-        row(summarise(table, TWO, ["every"], bounds), "every", "RR@10") for bounds in ({"RR@10": (0.0, 1.0)}, None)
+        row(summarize(table, TWO, ["every"], bounds), "every", "RR@10") for bounds in ({"RR@10": (0.0, 1.0)}, None)
     )
     # Six unchanged queries: without bounds nothing is known, with them a change of half cannot be left out.
     assert (none["change"], none["low"], none["high"]) == (0.0, None, None)

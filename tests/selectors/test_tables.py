@@ -11,7 +11,8 @@ from askew.core.errors import DataError
 from askew.core.measure import Direction
 from askew.core.shares import wilson
 from askew.selectors.pairs import make_pairs
-from askew.selectors.summary import summarise
+from askew.selectors.refined import hard_table, queries_table, refined_table
+from askew.selectors.summary import summarize
 from askew.selectors.tables import (
     EVERY,
     against_effectiveness,
@@ -19,13 +20,10 @@ from askew.selectors.tables import (
     cross_table,
     extreme_pairs,
     gain_shares,
-    hard_table,
     method_names,
     method_table,
     outcome_table,
-    queries_table,
     query_gains,
-    refined_table,
     share_interval,
 )
 
@@ -101,7 +99,7 @@ def test_under_its_own_ranker_the_table_is_that_of_the_summary():
     chosen = pairs()
     found = cross_table(chosen, {"same": scored(ROWS, NAMES)}, TWO, ["chosen"], {RR: (0.0, 1.0)})
     assert found.drop("ranker", "chosen", "no_original", "no_variant").equals(
-        summarise(chosen, TWO, ["chosen"], {RR: (0.0, 1.0)})
+        summarize(chosen, TWO, ["chosen"], {RR: (0.0, 1.0)})
     )
 
 

@@ -20,7 +20,7 @@ def lines(tmp_path, layout, *examples):
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
-def test_labelled_pairs_have_the_relevant_ones_first(tmp_path):
+def test_labeled_pairs_have_the_relevant_ones_first(tmp_path):
     found = lines(tmp_path, "st-pairs", ONE)
     assert [(line["passage"], line["label"]) for line in found] == [
         ("the queen", 1), ("a king", 1), ("he", 0), ("she", 0), ("x", 0),

@@ -18,7 +18,7 @@ from askew.trainers.grepbias.scores import (
     lean_interval,
     male_minus_female,
     query_leans,
-    summarise,
+    summarize,
     winners,
     zero_shot_rows,
 )
@@ -94,7 +94,7 @@ def test_on_the_diagonal_a_threshold_is_chosen_by_the_other_folds():
 
 def test_an_accuracy_counts_categories_alike_and_its_interval_is_that_of_bounded_means():
     cosine, groups = untrained()
-    found = summarise(cosine.logits, groups, cosine.inside)
+    found = summarize(cosine.logits, groups, cosine.inside)
     cells = cell_accuracy(cosine.logits[0], groups)
     assert found.zero_shot.value == pytest.approx((cells.sum() - np.trace(cells)) / 6)
     assert found.fitted.value == pytest.approx(np.trace(cells) / 3)
@@ -116,7 +116,7 @@ def test_exchanging_two_methods_flips_the_sign_of_their_difference():
     _, _, _, _, groups = rows()
     one, other = method("one", 1, groups), method("other", 2, groups, seeds=2)
     forth, back = difference(one, other, groups), difference(other, one, groups)
-    wanted = summarise(other.logits, groups), summarise(one.logits, groups)
+    wanted = summarize(other.logits, groups), summarize(one.logits, groups)
     for name, own in (("accuracy", "zero_shot"), ("gap", "gap"), ("lean", "lean"), ("distance", "distance")):
         a, b = getattr(forth, name), getattr(back, name)
         assert a.value == pytest.approx(-b.value)
@@ -210,7 +210,7 @@ def test_every_table_of_a_method_ends_with_the_untrained_cosine():
     ]
     assert {table.rows[-1][0] for table in tables} == {cosine.name}
     assert all(len(table.rows[-1]) == len(table.columns) for table in tables)
-    summary = summarise(cosine.logits, groups)
+    summary = summarize(cosine.logits, groups)
     assert tables[0].rows[-1][-1] == f"{summary.zero_shot.value:.3f}"
     assert tables[2].rows[-1][-2] == f"{summary.gap.value:.3f}"
     assert summary_table([cosine, before], groups).rows[0][0] == cosine.name

@@ -9,7 +9,7 @@ from askew.trainers.grepbias.scores import (
     cell_fractions,
     group_rows,
     male_minus_female,
-    summarise,
+    summarize,
     winners,
 )
 from askew.trainers.grepbias.tables import (
@@ -61,7 +61,7 @@ def test_cells_winners_and_averages_worked_out_by_hand():
 
 def test_a_summary_agrees_with_the_tables_and_its_intervals_hold_it():
     groups = small()
-    found = summarise(LOGITS[None], groups, np.concatenate([LOGITS[0, :8], LOGITS[1, 8:]])[None])
+    found = summarize(LOGITS[None], groups, np.concatenate([LOGITS[0, :8], LOGITS[1, 8:]])[None])
     assert found.zero_shot.value == pytest.approx((4 / 8 + 1.0) / 2)
     assert found.fitted.value == pytest.approx((1 + 5 / 8) / 2)
     assert found.inside.value == pytest.approx((1 + 5 / 8) / 2)

@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,6 @@ pytest.importorskip("python_multipart", reason="the explorer needs the extra web
 
 import polars as pl
 import pyarrow as pa
-import uvicorn
 from fastapi.testclient import TestClient
 
 from askew.app.explore.opening import Sources, build_demo, open_sources
@@ -23,6 +24,7 @@ from askew.app.logs.writing import write_tables
 from askew.logs.planted import Planted
 from askew.logs.synthetic import SyntheticLog, write_log
 from askew.web.app import create_app
+from askew.web.server import listen, make_server
 from askew.web.settings import ServerLimits, Settings
 
 BASE = "http://127.0.0.1:8642"
@@ -94,30 +96,67 @@ def service():
 
 
 @contextlib.contextmanager
-def running(settings):
+def running(settings, app=None):
     """A real server on a free port, in a thread of this process."""
-    app = create_app(settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="on"))
-    bound = threading.Event()
+    settings = replace(settings, port=0)
+    server = make_server(app or create_app(settings), settings, settings.limits.connections)
+    held, bound = listen(settings), threading.Event()
     start = server.startup
 
     async def startup(sockets=None):
         await start(sockets)
         bound.set()
 
-    server.startup = startup
-    thread = threading.Thread(target=server.run)
+    server.startup, server.capture_signals = startup, contextlib.nullcontext
+    thread = threading.Thread(target=server.run, args=([held],))
     thread.start()
     try:
         assert bound.wait(60)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
+        held.close()
 
 
 @pytest.fixture(scope="session")
 def live(store):
     with running(Settings(DEMO, limits=FREE)) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium. Tests of pages in it are skipped where it, or what drives it, is not installed."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
+    chromium = os.environ.get("ASKEW_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("tests in a browser need chromium (or its path in ASKEW_CHROMIUM)")
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser, live):
+    """Opens pages; whatever the browser complains of is an error of the test."""
+    contexts, told = [], []
+
+    def make(path="/", base=live, **how):
+        context = browser.new_context(**how)
+        contexts.append(context)
+        page = context.new_page()
+        # What is compiled at the first use may take a while on a busy machine.
+        page.set_default_timeout(120_000)
+        page.on("console", lambda message: told.append(message.text))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("dialog", lambda dialog: told.append(f"dialog {dialog.message}") or dialog.dismiss())
+        page.goto(base + path)
+        return page
+
+    make.told = told
+    yield make
+    for context in contexts:
+        context.close()
+    assert told == []

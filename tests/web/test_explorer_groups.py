@@ -119,7 +119,7 @@ def everything(client):
     run_lines = "".join(f"q1 Q0 {doc} {rank} {9 - rank} t\nq3 Q0 {doc} {rank} {9 - rank} t\n"
                         for rank, doc in enumerate(["d2", "d4", "d6"], 1))  # fmt: skip
     other = run_lines.replace("d2", "d1")
-    link = client.post("/audit", files=[("files", ("a.run", run_lines)), ("files", ("b.run", other))])
+    link = client.post("/runs", files=[("files", ("a.run", run_lines)), ("files", ("b.run", other))])
     assert link.status_code == 200, link.text
     scores = {"mine": {"q1": {"d1": 2.0, "d2": 1.0}}, "yours": {"q1": {"d2": 2.0, "d1": 1.0}}}
     asked = {"q": QUERY, "to": "exercise people"}
@@ -130,7 +130,7 @@ def everything(client):
         **{path: client.get(path, params=asked) for path in (
             "/", "/compare", "/api/search", "/api/reformulate", "/api/compare", "/api/measure")},
         **{path: client.get(path) for path in (
-            "/", "/pairs", "/audit", "/plan", "/logs", "/api", "/api/pairs", "/openapi.json")},
+            "/", "/pairs", "/runs", "/audit", "/plan", "/logs", "/api", "/api/pairs", "/openapi.json")},
         "search": client.get("/", params={"q": QUERY, "reformulations": "now"}),
         "reformulations": client.get("/reformulations", params={"q": QUERY}),
         "verdict": client.get("/verdict", params=asked),

@@ -18,7 +18,7 @@ from askew.core.outcome import Outcome, Verdict, outcome_of, verdict
 from askew.corpora.runs import Run
 from askew.selectors.pairs import make_pairs
 from askew.selectors.pareto import Pareto
-from askew.selectors.summary import summarise
+from askew.selectors.summary import summarize
 from askew.selectors.tables import gain_shares
 from askew.statistics.significance import paired
 from askew.web.pages.parts import outcome_words
@@ -72,7 +72,7 @@ def test_explorer_selector_and_report_agree_on_every_pair(explorer, four):
     pairs = Pareto(EFFECT, LEAN).select(scored(old, new), WAYS).with_columns(every=pl.lit(True))
     outcome = pairs["outcome"][0]
     assert compared(explorer, JUDGED, old, new).outcome == outcome
-    summary = {row["measure"]: row for row in summarise(pairs, WAYS, ["every"]).to_dicts()}
+    summary = {row["measure"]: row for row in summarize(pairs, WAYS, ["every"]).to_dicts()}
     shares = {row["measure"]: row for row in gain_shares(pairs, "every", list(WAYS)).to_dicts()}
     for name, word in zip(WAYS, outcome.split("-"), strict=True):
         told = verdict(old[name], new[name], WAYS[name])
@@ -105,7 +105,7 @@ def test_selector_and_report_agree_under_a_tolerance(four, tolerance):
     pairs = selector.select(scored(old, new), WAYS).with_columns(every=pl.lit(True))
     told = [verdict(old[name], new[name], way, tolerance) for name, way in WAYS.items()]
     assert pairs["outcome"][0] == f"{told[0].value}-{told[1].lean}"
-    for row in summarise(pairs, WAYS, ["every"], tolerance=tolerance).to_dicts():
+    for row in summarize(pairs, WAYS, ["every"], tolerance=tolerance).to_dicts():
         word = told[list(WAYS).index(row["measure"])]
         assert [row[f"{side}_pairs"] for side in SIDES].index(1) == list(Verdict).index(word)
 

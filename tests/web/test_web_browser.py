@@ -1,8 +1,6 @@
 """The explorer in a real browser."""
 
-import os
 import re
-import shutil
 
 import pytest
 
@@ -10,9 +8,6 @@ from askew.app.explore.opening import Sources
 from askew.web.settings import Settings
 from conftest import FREE, running
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
-CHROMIUM = os.environ.get("ASKEW_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="tests in a browser need chromium (or its path in ASKEW_CHROMIUM)")
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
 EVIL = [
     "<script>window.pwned=1</script> she is a nurse",
@@ -25,42 +20,11 @@ PAGES = [
     "/?q=how+to+become+a+software+engineer",
     "/compare?q=how+to+become+a+nurse&to=become+nurse",
     "/pairs?subset=fair",
-    "/audit?run=demo:bm25.run&run=demo:minilm.run",
+    "/runs?run=demo:bm25.run&run=demo:minilm.run",
     "/plan",
     "/logs",
     "/api",
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def open_page(browser, live):
-    """Opens pages; whatever the browser complains of is an error of the test."""
-    contexts, told = [], []
-
-    def make(path="/", base=live, **how):
-        context = browser.new_context(**how)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(120_000)
-        page.on("console", lambda message: told.append(message.text))
-        page.on("pageerror", lambda error: told.append(str(error)))
-        page.on("dialog", lambda dialog: told.append(f"dialog {dialog.message}") or dialog.dismiss())
-        page.goto(base + path)
-        return page
-
-    make.told = told
-    yield make
-    for context in contexts:
-        context.close()
-    assert told == []
 
 
 def test_a_query_is_asked_and_its_words_are_marked_in_two_ways(open_page):
@@ -106,30 +70,14 @@ def test_a_point_leads_to_both_lists_side_by_side_with_lines_between_the_same_do
         assert line["y"] - 3 <= end["y"] + end["height"] and end["y"] <= line["y"] + line["height"] + 3
 
 
-def test_pairs_are_filtered_and_one_is_opened(open_page, demo_pairs):
-    page = open_page("/pairs")
-    page.get_by_label("Subset").select_option("fair")
-    page.get_by_label("Words").fill("engineer")
-    page.get_by_role("button", name="Show").click()
-    page.wait_for_url(re.compile(r"/pairs\?text=engineer&subset=fair&measure="))
-    assert "outcome=" not in page.url and "least=" not in page.url
-    assert re.search(rf"\d of {len(demo_pairs)} pairs", page.get_by_role("status").inner_text())
-    with page.expect_download() as download:
-        page.get_by_role("link", name="TSV").click()
-    assert download.value.suggested_filename == "pairs.tsv"
-    page.locator("tbody a").first.click()
-    page.wait_for_url("**/compare?**")
-    assert page.get_by_role("heading", name="Document by document").is_visible()
-
-
 def test_runs_are_uploaded_and_the_link_shows_them_again(open_page, tmp_path):
     for name, text in (("one.run", RUN), ("<b>two</b>.run", RUN.replace("2.0", "0.5"))):
         (tmp_path / name.replace("/", "_")).write_text(text)
-    page = open_page("/audit")
+    page = open_page("/runs")
     page.get_by_text("Upload runs of your own").click()
     page.get_by_label("TREC runs, four at most").set_input_files(sorted(tmp_path.iterdir()))
     page.get_by_role("button", name="Upload and measure").click()
-    page.wait_for_url("**/audit?run=upload*")
+    page.wait_for_url("**/runs?run=upload*")
     assert page.get_by_text("p (Holm)").is_visible()
     before = page.locator("main").inner_text()
     page.reload()
@@ -142,7 +90,7 @@ def test_error_pages_are_pages_and_lead_on(open_page, tmp_path):
     page.locator("main").get_by_role("link", name="Search").click()
     assert page.get_by_label("Query", exact=True).is_visible()
     (tmp_path / "x.run").write_text("this is no run\n")
-    page.goto(page.url + "audit")
+    page.goto(page.url + "runs")
     page.get_by_text("Upload runs of your own").click()
     page.get_by_label("TREC runs, four at most").set_input_files(tmp_path / "x.run")
     page.get_by_role("button", name="Upload and measure").click()
@@ -311,8 +259,7 @@ def test_who_wants_no_motion_gets_none(open_page):
 
 def test_without_scripts_everything_still_works(open_page, demo_pairs):
     page = open_page("/pairs", java_script_enabled=False)
-    page.get_by_label("Subset").select_option("fair")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("navigation", name="Filters").get_by_role("link", name="fair").click()
     counts = f"{demo_pairs['fair'].sum()} of {len(demo_pairs)} pairs"
     assert counts in page.get_by_role("status").inner_text()
     page.goto(page.url.partition("/pairs")[0])

@@ -105,7 +105,7 @@ def test_a_body_that_is_whole_may_be_answered_slowly():
     assert sent[0]["status"] == 200
 
 
-@pytest.mark.parametrize(("path", "limits"), [("/audit", {"uploading": 2}), ("/api/search", {"open": 2})])
+@pytest.mark.parametrize(("path", "limits"), [("/runs", {"uploading": 2}), ("/api/search", {"open": 2})])
 def test_more_than_may_come_at_once_are_told_to_come_back_and_then_there_is_room(path, limits):
     async def go():
         guard, gate = guard_of(answers(), **limits), asyncio.Event()
@@ -148,7 +148,7 @@ def test_an_upload_that_grows_too_large_on_the_way_is_refused(service):
             yield b"q Q0 d 1 1.0 t\n" * 10
         yield b"\r\n--x--\r\n"
 
-    reply = client.post("/audit", content=parts(), headers={"content-type": "multipart/form-data; boundary=x"})
+    reply = client.post("/runs", content=parts(), headers={"content-type": "multipart/form-data; boundary=x"})
     assert reply.status_code == 413 and 'role="alert"' in reply.text
 
 

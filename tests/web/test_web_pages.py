@@ -95,12 +95,14 @@ PATHS = [
     "/compare?q=a&to=zzqqx",
     "/compare?q=zzqqx&to=qqzzx",
     "/pairs",
+    "/pairs?subset=all&sort=-lean&lean_min=0.1&effectiveness_max=0",
     "/pairs?subset=fair&sort=loss&measure=AP@10&page=2",
     "/pairs?text=zzqqx",
     "/pairs?page=999",
+    "/runs",
     "/audit",
-    "/audit?run=demo:bm25.run",
-    "/audit?run=demo:bm25.run&run=demo:minilm.run&measure=AP@10",
+    "/runs?run=demo:bm25.run",
+    "/runs?run=demo:bm25.run&run=demo:minilm.run&measure=AP@10",
     "/plan",
     "/logs",
     "/api",
@@ -119,7 +121,7 @@ def test_the_same_link_shows_the_same_page(client, path):
 
 
 def test_every_link_of_the_pages_leads_to_a_page(client):
-    seen, waiting = set(), ["/", "/?q=how+to+become+a+nurse", "/pairs?subset=fair", "/audit?run=demo:bm25.run", "/plan"]
+    seen, waiting = set(), ["/", "/?q=how+to+become+a+nurse", "/pairs?subset=fair", "/runs?run=demo:bm25.run", "/plan"]
     while waiting and len(seen) < 40:
         path = waiting.pop(0).partition("#")[0]
         if not path or path in seen:
@@ -191,12 +193,15 @@ WRONG = [
     "/pairs?subset=nix",
     "/pairs?page=0",
     "/pairs?least=inf",
+    "/pairs?lean_min=nan",
+    "/pairs?sort=nix",
+    "/pairs?kind=nix",
     "/pairs/selection.exe",
-    "/audit?run=demo:nix",
-    "/audit?run=upload:nix",
-    "/audit?run=demo:bm25.run&measure=nix",
-    "/audit?run=demo:bm25.run&missing=nix",
-    "/audit?run=demo:bm25.run&qrels=nix",
+    "/runs?run=demo:nix",
+    "/runs?run=upload:nix",
+    "/runs?run=demo:bm25.run&measure=nix",
+    "/runs?run=demo:bm25.run&missing=nix",
+    "/runs?run=demo:bm25.run&qrels=nix",
 ]
 
 
@@ -218,12 +223,12 @@ def test_the_files_of_the_pages_are_those_of_the_package_and_may_be_kept(client)
 
 def test_pairs_are_filtered_by_a_form_whose_empty_fields_mean_all(client, demo_pairs):
     total = len(demo_pairs)
-    every = "text=&subset=&outcome=&group=&label=&method=&measure=RR@10&least=&sort=&size=25"
+    every = "text=&subset=all&outcome=&group=&kind=&method=&measure=RR@10&least=&lean_min=&lean_max=&sort=&size=25"
     assert f"{total} of {total} pairs" in client.get(f"/pairs?{every}").text
     text = client.get("/pairs", params={"subset": "fair", "text": "nurs"}).text
-    assert re.search(rf"\d+ of {total} pairs", text) and 'selected value="fair"' in text.replace(
-        'value="fair" selected', 'selected value="fair"'
-    )
+    assert re.search(rf"\d+ of {total} pairs", text)
+    assert re.search(r'<a href="[^"]*" class="value" title="subset=fair" aria-current="true">', text)
+    assert '<input type="hidden" name="subset" value="fair"/>' in text
 
 
 def test_a_selection_can_be_taken_along(client, demo_pairs, tmp_path):
@@ -238,7 +243,7 @@ def test_a_selection_can_be_taken_along(client, demo_pairs, tmp_path):
 
 def test_runs_are_uploaded_measured_and_compared_under_a_link(client):
     files = [("files", ("a.run", RUN)), ("files", ("a.run", RUN.replace("2.0", "0.5")))]
-    reply = client.post("/audit", files=files, follow_redirects=False)
+    reply = client.post("/runs", files=files, follow_redirects=False)
     assert reply.status_code == 303
     link = reply.headers["location"]
     text = client.get(link).text
@@ -251,13 +256,13 @@ def test_a_run_of_the_folder_is_measured_again_when_it_has_changed(service, tmp_
     file = tmp_path / "<mine>.run"
     file.write_text(RUN)
     client = service(sources=Sources(runs=tmp_path))
-    assert "&lt;mine&gt;.run" in page_text(client, "/audit")
-    link = address("/audit", {"run": ["file:<mine>.run"], "measure": "RR@10"})
+    assert "&lt;mine&gt;.run" in page_text(client, "/runs")
+    link = address("/runs", {"run": ["file:<mine>.run"], "measure": "RR@10"})
     first = page_text(client, link)
     file.write_text(RUN.replace("2.0", "0.5"))
     os.utime(file, (1, 1))
     assert page_text(client, link) != first
-    assert client.get("/audit?run=file:../<mine>.run").status_code == 400
+    assert client.get("/runs?run=file:../<mine>.run").status_code == 400
 
 
 def page_text(client, path):
@@ -268,7 +273,7 @@ def page_text(client, path):
 
 def test_uploaded_judgements_are_used(client):
     files = [("files", ("mine.run", RUN)), ("qrels", ("mine.qrels", "care-q02 0 care-17 1\nlaw-q08 0 law-01 1\n"))]
-    link = client.post("/audit", files=files, follow_redirects=False).headers["location"]
+    link = client.post("/runs", files=files, follow_redirects=False).headers["location"]
     assert "qrels=" in link
     assert ">0.5000<" in client.get(link).text.replace("<br/>", "<")
 
@@ -284,12 +289,12 @@ def test_uploaded_judgements_are_used(client):
     ],
 )
 def test_an_upload_that_cannot_be_read_is_told(client, files, says):
-    reply = client.post("/audit", files=files)
+    reply = client.post("/runs", files=files)
     assert reply.status_code in (400, 422) and says in Checker(reply.text).check().text.__str__()
 
 
 def test_an_upload_that_is_not_kept_any_more_is_told_and_works_again_after_uploading(client):
-    link = client.post("/audit", files=[("files", ("u.run", RUN))], follow_redirects=False).headers["location"]
+    link = client.post("/runs", files=[("files", ("u.run", RUN))], follow_redirects=False).headers["location"]
     uploads = client.app.state.site.uploads
     kept = dict(uploads._kept)
     uploads._kept.clear()
@@ -320,7 +325,7 @@ def test_the_reference_names_every_address_of_the_service(client):
     text = client.get("/api").text
     for path in client.get("/openapi.json").json()["paths"]:
         assert f" {path}</code>" in text
-    assert "text of at most 500 characters" in text and text.count(">refused<") == 5
+    assert "text of at most 500 characters" in text and text.count(">required<") == 5
 
 
 def test_elements_that_could_do_harm_are_refused():

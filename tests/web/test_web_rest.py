@@ -8,7 +8,7 @@ import pytest
 from askew.app.explore.explorer import Explorer
 from askew.web.guard import HEADERS
 from askew.web.settings import ServerLimits
-from askew.web.uploads import Uploads
+from askew.web.uploads import Upload, Uploads
 
 TOKEN = "a-token-of-some-length"
 
@@ -304,20 +304,18 @@ def test_a_store_that_cannot_be_asked_says_so(service, tmp_path):
 
 def test_uploads_are_few_and_small_and_the_oldest_goes():
     uploads = Uploads(2, 1000)
-    kept = [uploads.add_run(f"r{n}.run", f"q{n} Q0 d1 1 1.0 t\n".encode()) for n in range(3)]
-    assert uploads.get(kept[2].digest).name == "r2.run"
-    with pytest.raises(Exception, match="not kept"):
-        uploads.get(kept[0].digest)
-    uploads.add_run("large.run", b"".join(b"q%d Q0 d1 1 1.0 t\n" % n for n in range(60)))
-    with pytest.raises(Exception, match="not kept"):
-        uploads.get(kept[2].digest)
+    kept = [uploads.add(Upload.of(f"r{n}.run", f"q{n} Q0 d1 1 1.0 t\n".encode(), "run")) for n in range(3)]
+    assert uploads.find(kept[2].digest).name == "r2.run"
+    assert uploads.find(kept[0].digest) is None
+    uploads.add(Upload.of("large.run", b"".join(b"q%d Q0 d1 1 1.0 t\n" % n for n in range(60)), "run"))
+    assert uploads.find(kept[2].digest) is None
 
 
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", "a<script>.run", "C:\\x\\y.run", "", "x" * 500, "..", "\u202e.run"]
 )
 def test_the_name_of_an_upload_is_a_plain_word_and_no_path(name):
-    found = Uploads(5, 1000).add_run(name, b"q Q0 d 1 1.0 t\n")
+    found = Upload.of(name, b"q Q0 d 1 1.0 t\n", "run").run()
     assert "/" not in found.name and "<" not in found.name and "\\" not in found.name and 0 < len(found.name) <= 60
 
 
@@ -328,5 +326,5 @@ def test_an_upload_that_is_no_run_is_refused_in_one_line(data):
     from askew.core.errors import DataError
 
     with pytest.raises(DataError) as refused:
-        Uploads(5, 1000).add_run("mine.run", data)
+        Upload.of("mine.run", data, "run").run()
     assert "\n" not in str(refused.value) and "askew-upload" not in str(refused.value)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 import uvicorn
@@ -15,8 +16,9 @@ from askew.app.explore.opening import Sources
 from askew.cli.serve import serve_command
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.web.app import create_app
-from askew.web.server import _listen, _Server, serve
-from askew.web.settings import Settings
+from askew.web.connections import Connections
+from askew.web.server import LimitedServer, listen, serve
+from askew.web.settings import ServerLimits, Settings
 from conftest import LIGHT
 
 SERVE = "import typer; from askew.cli.serve import serve_command; typer.run(serve_command)"
@@ -38,6 +40,8 @@ def started(store):
 
 def test_sigterm_lets_an_answer_that_was_begun_be_finished(started):
     process, port = started
+    # What is compiled for the first use is compiled now, and not while the service waits for its last answer.
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/api/reformulate?q=nurse").close()
     body = json.dumps({"queries": ["how to become a nurse", "symptoms of heart attack"]}).encode()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         head = (
@@ -59,7 +63,7 @@ def test_sigterm_lets_an_answer_that_was_begun_be_finished(started):
 
 
 def test_a_signal_stops_it_and_a_second_ctrl_c_does_not_wait():
-    server = _Server(uvicorn.Config(create_app()))
+    server = LimitedServer(uvicorn.Config(create_app()), Connections(ServerLimits()))
     server._asked_to_stop(signal.SIGTERM, None)
     assert server.should_exit and not server.force_exit and not server.interrupted
     server._asked_to_stop(signal.SIGINT, None)
@@ -94,7 +98,7 @@ def test_a_port_that_is_taken_is_told_at_once():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(ConfigError, match="--port"):
-            _listen(Settings(port=taken.getsockname()[1]))
+            listen(Settings(port=taken.getsockname()[1]))
 
 
 @pytest.mark.parametrize(

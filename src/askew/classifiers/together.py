@@ -48,7 +48,7 @@ class MeanClassifier:
 
 
 class TogetherClassifier(MeanClassifier):
-    """Trained transformers (see ``transformer``) asked together.
+    """Trained transformers (see ``transformer``) combined.
 
     ``models``         folders or hub ids, separated by commas; each with the temperature beside it.
     ``abstain_below``  abstain where the mean probability of the label is less; 0: never.

@@ -24,6 +24,10 @@ Engine = Annotated[str, typer.Option(help="Where shards run: local (processes of
 WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="How many processes or Ray actors; local: 1 is this process alone.")
 ]
+GpuShare = Annotated[
+    float | None,
+    typer.Option(help="With Ray, the share of a GPU for each actor that runs a neural model; 1 unless given, 0: none."),
+]
 RayAddress = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
 Out = Annotated[Path, typer.Option(help="The folder to write to; an earlier report there is replaced, nothing else.")]
 Figures = Annotated[str, typer.Option(help="Figures as files as well: svg, png or svg,png.")]
@@ -72,11 +76,20 @@ def built(
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
-    workers: WorkerCount = None, address: RayAddress = None, as_json: o.AsJson = False,
+    workers: WorkerCount = None, address: RayAddress = None, gpus: GpuShare = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
     pairs = built(
-        recipe, settings, groups, lexicon, store, until=until, engine=engine, workers=workers, address=address
+        recipe,
+        settings,
+        groups,
+        lexicon,
+        store,
+        until=until,
+        engine=engine,
+        workers=workers,
+        address=address,
+        gpus=gpus,
     )
     table = pairs.summary
     if as_json:

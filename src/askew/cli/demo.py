@@ -20,9 +20,7 @@ DEFAULT_OUT = Path("askew-demo")
 
 def command(
     out: Annotated[Path, typer.Option(help="Where the dataset, the report and the store go.")] = DEFAULT_OUT,
-    copy: Annotated[
-        Path | None, typer.Option(help="Only copy the demo's files to this new folder, to play with.")
-    ] = None,
+    copy: Annotated[Path | None, typer.Option(help="Only copy the demo's files to this new folder.")] = None,
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:

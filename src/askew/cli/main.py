@@ -92,7 +92,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
 )
 _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("ranker", train_ranker.ranker_command, "A cross-encoder that ranks leaning documents lower."),
-    ("selector", train_ranker.selector_command, "Which way to ask is taken, without judgements."),
+    ("selector", train_ranker.selector_command, "Chooses among reformulations, without judgements."),
     ("generator", train_text.generator_command, "Writes the query that a passage answers."),
     ("rewriter", train_text.rewriter_command, "Writes a better query for a query."),
 )

@@ -1,4 +1,4 @@
-"""``askew reformulate``, ``askew classify`` and ``askew calibrate``: other ways to ask, and which of them are kept."""
+"""``askew reformulate``, ``askew classify`` and ``askew calibrate``: reformulations, and which of them are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
-Labelled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
+Labeled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
 
 
 def reformulate_command(
@@ -25,12 +25,17 @@ def reformulate_command(
     count: Annotated[int, typer.Option(help="With --query: how many are printed.")] = defaults.SUGGESTIONS,
     out: Annotated[Path | None, typer.Option(help="Candidates to write: .tsv, .jsonl or .parquet.")] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="A way to reformulate, may be repeated: askew list reformulators.")
+        list[str] | None,
+        typer.Option(help="A reformulator, may be repeated (askew list reformulators); by default rewrite and reduce."),
     ] = None,
     docs: Annotated[str | None, typer.Option(help="Documents to read passages from: a file, folder, irds:ID.")] = None,
     index: Annotated[Path | None, typer.Option(help="A BM25 index of the documents, instead of --docs.")] = None,
     keep: Annotated[
-        list[str] | None, typer.Option("--filter", help="Filters in their order: askew list filters, or none.")
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            help="Filters in their order (askew list filters), or none; by default rules, and equivalence for rewrite.",
+        ),
     ] = None,
     depth: Annotated[
         int, typer.Option(help="How many top-ranked passages a method reads of each query.")
@@ -41,7 +46,13 @@ def reformulate_command(
     as_json: o.AsJson = False,
 ) -> None:
     """Reformulate queries by one method or many, and say what was made, kept and dropped, and why."""
-    from askew.app.search.candidates import candidates_of, check_place, write_candidates
+    from askew.app.search.candidates import (
+        candidates_of,
+        check_place,
+        default_filters,
+        default_methods,
+        write_candidates,
+    )
     from askew.app.search.retrieve import queries_notes
 
     if query is not None:
@@ -52,8 +63,8 @@ def reformulate_command(
     check_place(out)
     note(queries_notes(queries))
     own = o.settings_by_owner(settings)
-    methods = method or list(defaults.METHODS)
-    filters = [] if keep == ["none"] else keep or list(defaults.FILTERS)
+    methods = method or default_methods()
+    filters = [] if keep == ["none"] else keep or default_filters(method)
     with Waiting("reformulating") as progress:
         table, tallies = candidates_of(
             queries, methods, filters, own, docs, index, depth, progress, Groups.resolve(groups, lexicon)
@@ -73,10 +84,10 @@ def _one_query(
     """Print the best reformulations of a query."""
     from askew.app.search.suggest import suggest
 
-    name, *others = method or [defaults.SUGGESTING]
-    if others:
-        raise ConfigError(f"query=: expected one method=, found {len(others) + 1}")
-    found = suggest(query, count, name, settings.get(name))
+    if method and len(method) > 1:
+        raise ConfigError(f"query=: expected one method=, found {len(method)}")
+    found = suggest(query, count, method[0] if method else None, settings)
+    note(found.notes)
     if as_json:
         say_json({"query": query, "reformulations": [vars(one) for one in found.kept], "dropped": found.rejected})
         return
@@ -143,7 +154,7 @@ def classify_command(
 
 
 def calibrate_command(
-    labelled: Labelled,
+    labeled: Labeled,
     similarity: Annotated[str, typer.Option(help="light (no model) or neural (extra neural).")] = defaults.SIMILARITY,
     rule: Annotated[
         str, typer.Option(help="Threshold by f1 (the highest) or precision (at least --least).")
@@ -155,10 +166,10 @@ def calibrate_command(
     seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:
-    """Choose the threshold of the semantic filter on labelled variations: the curve, its area, the chosen point."""
+    """Choose the threshold of the semantic filter on labeled variations: the curve, its area, the chosen point."""
     from askew.app.search.calibrate import calibrate_filter
 
-    found = calibrate_filter(labelled, similarity, rule, least, seed, o.read_settings(settings))
+    found = calibrate_filter(labeled, similarity, rule, least, seed, o.read_settings(settings))
     if as_json:
         say_json(found.facts())
         return

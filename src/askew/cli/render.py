@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,6 +26,8 @@ _STEERING = (
 _SHOWN = dict.fromkeys(_STEERING, "\ufffd")
 _IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SLOW = 1.0
+# Where nobody sees a bar, a line in the log after so many seconds.
+_EVERY = 10.0
 _WIDEST_LABEL = 28
 
 
@@ -151,20 +156,30 @@ def _print(thing: Any, width: int) -> None:
 
 
 class Waiting:
-    """A progress bar that shows itself only when a second has passed and somebody is looking."""
+    """Progress on stderr: a bar on a terminal after a second, elsewhere a line every ten seconds.
+
+    The lines come from a thread of their own, as a step may take long without a word: loading a model, compiling.
+    """
 
     def __init__(self, label: str) -> None:
         self.label, self.started = label, time.monotonic()
         self.bar: Any = None
         self.task: Any = None
+        self._now = (0, 0, label)
+        self._ended = threading.Event()
+        self._teller: threading.Thread | None = None
 
     def __enter__(self) -> Callable[..., None]:
+        if sys.stderr is not None and not sys.stderr.isatty() and os.environ.get("ASKEW_PROGRESS") != "off":
+            self._teller = threading.Thread(target=self._tell, daemon=True)
+            self._teller.start()
         return self.advance
 
     def advance(self, done: int, total: int, label: str | None = None) -> None:
         """So much is done, of so much in all (0 if unknown); a label says that something else has begun."""
+        self._now = (done, total, label or self.label)
         if self.bar is None:
-            if time.monotonic() - self.started < _SLOW or not sys.stderr.isatty():
+            if time.monotonic() - self.started < _SLOW or sys.stderr is None or not sys.stderr.isatty():
                 return
             self._show()
         amount = f"{100 * done // total:>3}%" if total else f"{done:,}"
@@ -181,6 +196,17 @@ class Waiting:
         bar.start()
         self.bar, self.task = bar, bar.add_task(self.label, total=None, amount="")
 
+    def _tell(self) -> None:
+        while not self._ended.wait(_EVERY):
+            done, total, label = self._now
+            amount = f": {done:,} of {total:,}" if total else f": {done:,}" if done else ""
+            # Nobody reads any more: that is no reason to stop.
+            with contextlib.suppress(OSError, ValueError):
+                say(f"askew: {label}{amount} ({time.monotonic() - self.started:,.0f} s)", err=True)
+
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+        if self._teller is not None:
+            self._ended.set()
+            self._teller.join()

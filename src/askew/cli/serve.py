@@ -36,10 +36,22 @@ RecipeName = Annotated[
 ]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
 Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs to choose from.")]
+Audit = Annotated[Path | None, typer.Option(help="A folder that askew audit --out wrote, or a folder of several.")]
 Host = Annotated[str, typer.Option(help="The address to listen at; another than this machine's own needs a token.")]
 Port = Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.")]
 TokenFile = Annotated[
     Path | None, typer.Option(help="A file with the token, instead of the environment variable ASKEW_TOKEN.")
+]
+AllowedHost = Annotated[
+    list[str] | None,
+    typer.Option(help="Answer under this host name too, as in search.example.org; may be given several times."),
+]
+BehindProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The address or network that a proxy with TLS connects from, as in 127.0.0.1: trust its X-Forwarded-For "
+        "and send cookies over TLS only. Needs a token; may be given several times."
+    ),
 ]
 RateLimit = Annotated[float, typer.Option("--rate", help="How many requests a second a client may make.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each request on stderr, without its words.")]
@@ -48,7 +60,8 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each reques
 def serve_command(
     store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
     groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None, logs: Logs = None,
-    runs: Runs = None, host: Host = defaults.HOST, port: Port = defaults.PORT, token_file: TokenFile = None,
+    runs: Runs = None, audit: Audit = None, host: Host = defaults.HOST, port: Port = defaults.PORT,
+    token_file: TokenFile = None, allowed_host: AllowedHost = None, behind_proxy: BehindProxy = None,
     rate: RateLimit = defaults.RATE, verbose: Verbose = False,
 ) -> None:  # fmt: skip
     """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
@@ -61,8 +74,9 @@ def serve_command(
 
     limits = ServerLimits.at_rate(rate)
     sources = _sources(store, index, collection, recipe, groups, lexicon, measures)
-    shown = replace(sources, logs=logs, runs=runs)
-    settings = Settings(shown, host, port, _token(token_file), limits)
+    shown = replace(sources, logs=logs, runs=runs, audit=audit)
+    token, hosts, proxies = _token(token_file), tuple(allowed_host or ()), tuple(behind_proxy or ())
+    settings = Settings(shown, host, port, token, limits, hosts, proxies)
     serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
 
 

@@ -37,7 +37,7 @@ def negatives_command(
     preset: Preset = None,
     count: Annotated[int | None, typer.Option(help="Negatives of each query.")] = None,
     share: Annotated[float | None, typer.Option(help="Which share of them leans most; the rest is random.")] = None,
-    depth: Annotated[int | None, typer.Option(help="How many first documents of a query are looked at.")] = None,
+    depth: Annotated[int | None, typer.Option(help="How many top-ranked documents of a query are read.")] = None,
     exclude: Annotated[
         str | None, typer.Option(help="Never a negative: judged documents, or relevant ones only.")
     ] = None,
@@ -96,8 +96,9 @@ def ranker_command(
 ) -> None:
     """Train a cross-encoder on a run's negatives. Stopped, it goes on from its last checkpoint.
 
-    --preset original is the usual training; bigdeli2022 takes leaning documents as negatives; --loss bias-aware asks
-    leaning negatives to lie further below; --adversary makes the encoder forget which group a document leans to.
+    --preset original is the usual training; bigdeli2022 takes the documents that lean most as negatives;
+    --loss bias-aware increases the margin by the lean of a negative; --adversary removes from the encoder what tells
+    the group.
     Then: askew rerank RUN --model OUT, and askew compare.
     """
     from askew.app.train.held_out import HELD_OUT
@@ -122,7 +123,7 @@ def selector_command(
     out: Out,
     preset: Annotated[
         str | None,
-        typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the first passages)."),
+        typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the top-ranked passages)."),
     ] = None,
     learns: Annotated[str | None, typer.Option(help="refairmulate, effectiveness or no-loss.")] = None,
     passages: Annotated[str | None, typer.Option(help="none, separator or literal: the first passage of each.")] = None,
@@ -140,7 +141,7 @@ def selector_command(
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a selector: which of several ways to ask a query to take, without judgements at query time.
+    """Train a selector: which of several reformulations of a query to use, without judgements at query time.
 
     A cross-encoder learns from the pairs of a build; where the source is a store, a lean-aware rule is learned beside
     it, and both are compared with keeping the original, a random and the most similar candidate, and an oracle, on
@@ -208,7 +209,7 @@ def rerank_command(
     method: Annotated[str | None, typer.Option(help="crossencoder, greedy, mmr, detconstsort or fairtopk.")] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="How many documents to write for each query.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="How many first documents are reranked; what is below is left out.")
+        int | None, typer.Option(help="How many top-ranked documents are reranked; others are left out.")
     ] = None,
     targets: Annotated[
         str | None,
@@ -237,4 +238,4 @@ def rerank_command(
         done = rerank(run, docs, out, queries, how, progress)
     note(done.notes)
     typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {safe(done.tag)}: {safe(str(out))}")
-    typer.echo(f"the first ten of {done.moved:,} queries have changed")
+    typer.echo(f"the top 10 of {done.moved:,} queries changed")

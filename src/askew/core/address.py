@@ -30,7 +30,7 @@ _SHOWN_PARAMETERS = {"region", "scheme", "endpoint_override"}
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9._:/\[\]-]*")
 _SECRET_NAME = re.compile(
     r"secret|passw|credential|(^|[-_.])token$|api[-_.]?key|access[-_.]?key|account[-_.]?key|private[-_.]?key"
-    r"|^(sig|key|auth|pwd|authorization|bearer)$",
+    r"|subscription[-_.]?key|^(sig|key|auth|pwd|authorization|bearer)$",
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(r"(?<=[?&;])([A-Za-z0-9_.%-]+)=([^&;#\s\"'<>`|\\]+)")

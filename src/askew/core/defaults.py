@@ -10,10 +10,12 @@ RANKER = "bm25"
 # How many documents of each query are found, and how many top-ranked passages a reformulator reads.
 RESULTS = 1000
 PASSAGES = 10
-METHODS = ("extract",)
+# Reformulators that need no documents: the first needs a language model, the second nothing but askew.
+METHODS = ("rewrite", "reduce")
 FILTERS = ("rules",)
-# The reformulator that is asked about one query, and how many reformulations are shown.
-SUGGESTING = "rewrite"
+# What texts of a language model pass besides: some ask for something else.
+WRITTEN_FILTERS = ("rules", "equivalence")
+# How many reformulations of one query are shown.
 SUGGESTIONS = 5
 # A trained model where it is installed and knows the groups, otherwise lexical (askew.app.search.classify).
 CLASSIFIER = "auto"

@@ -52,7 +52,7 @@ class Lexicon:
     def hash(self) -> str:
         """Names the content: the groups in their order, and their terms, whatever the order of those in the file.
 
-        The order of the groups decides which is taken from which, and whose a shared term is.
+        The order of the groups decides which is taken from which, and to which group a shared term belongs.
         """
         return fingerprint([[group, list(terms)] for group, terms in self.groups.items()], length=12)
 

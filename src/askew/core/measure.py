@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from askew.core.errors import ConfigError
@@ -125,6 +126,7 @@ def split_measures(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+@lru_cache(1024)
 def column_of(text: str) -> str:
     """The name of a measure's column in every table, an identifier in SQL and Python: ``RR@10`` is ``RR_10``.
 

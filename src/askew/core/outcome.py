@@ -1,4 +1,4 @@
-"""What became of a query asked otherwise: nine outcomes, by how well it retrieves and how far its answers lean.
+"""The outcome of a reformulated query: nine outcomes, by how well it retrieves and how far its answers lean.
 
 The first word of a name is about effectiveness (better, same, worse), the second about lean (less, same, more), so
 that the two cannot be mistaken for each other: ``same-less`` retrieves as well and leans less.
@@ -31,7 +31,7 @@ UNKNOWN_SIGN, UNKNOWN = -2, -1
 
 
 class Verdict(enum.Enum):
-    """What became of one value, whatever the measure."""
+    """How one value changed, whatever the measure."""
 
     BETTER = "better"
     SAME = "same"
@@ -81,7 +81,7 @@ def verdicts(old: Floats, new: Floats, direction: Direction, tolerance: float = 
 
 
 def verdict(old: float | None, new: float | None, direction: Direction, tolerance: float = 0.0) -> Verdict | None:
-    """What became of one value; None where there is none before or after."""
+    """How one value changed; None where there is none before or after."""
     if old is None or new is None:
         return None
     sign = int(verdicts(np.array([old]), np.array([new]), direction, tolerance)[0])

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import DataError, place
-from askew.corpora.lines import WHITE, no_value, numbered, shown
+from askew.corpora.lines import WHITE, no_value, numbered
+
+# What is in a line may be private: a message says its kind.
+_KINDS: dict[type, str] = {
+    str: "a text", list: "a list", dict: "an object", int: "a number", float: "a number", bool: "true or false",
+    type(None): "null",
+}  # fmt: skip
 
 
 def json_rows(
@@ -21,7 +27,7 @@ def json_rows(
             continue
         row = _parsed(line, place(path, number), expected)
         if not isinstance(row, dict):
-            raise DataError(f"{place(path, number)}: expected {expected}, one on each line; found {shown(line)}")
+            raise DataError(f"{place(path, number)}: expected {expected}, one on each line; found {_kind(row)}")
         yield number, row
 
 
@@ -52,7 +58,13 @@ def json_text(value: object, name: str, path: Path, line: int) -> str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return str(value)
-    raise DataError(f"{place(path, line)}: expected a text or a number as {name}, found {shown(value)}")
+    raise DataError(f"{place(path, line)}: expected a text or a number as {name}, found {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return _KINDS.get(type(value), type(value).__name__)
 
 
 def _check_whole(text: str, name: str, path: Path, line: int) -> None:

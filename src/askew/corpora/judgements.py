@@ -170,5 +170,5 @@ def _without_repeats(frame: pl.DataFrame, repeated: int, path: Path) -> QrelsFil
     result = QrelsFile(distinct.drop("line"))
     repeated += frame.height - distinct.height
     if repeated:
-        result.notes.append(f"{path.name}: {repeated} judgements stand there twice; counted once")
+        result.notes.append(f"{path.name}: {repeated} judgements occur twice; counted once")
     return result

@@ -10,7 +10,7 @@ import pyarrow as pa
 from askew.core.errors import DataError, place
 from askew.corpora.files import check_file, suffix_of, text_blocks
 from askew.corpora.jsonl import json_id, json_rows, json_text
-from askew.corpora.lines import WHITE, listing, no_value, numbered, shown
+from askew.corpora.lines import WHITE, listing, no_value, numbered
 from askew.corpora.parquet import id_column, parquet_names, parquet_table, text_column
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
@@ -40,7 +40,7 @@ def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
     contexts: list[str | None] = []
     for number, query_id, query, label, context in found:
         if query_id in rows:
-            raise DataError(f"{place(path, number)}: the query id {query_id!r} stands there more than once; keep one")
+            raise DataError(f"{place(path, number)}: the query id {query_id!r} occurs more than once; keep one")
         rows[query_id] = {"query_id": query_id, "text": query, "label": label}
         contexts.append(context)
     if not rows:
@@ -64,9 +64,14 @@ def _tsv(blocks: Blocks, path: Path) -> Iterator[Row]:
         fields = line.split("\t")
         if len(fields) != 2:
             raise DataError(
-                f"{place(path, number)}: expected 2 columns (query id, TAB, text), found {len(fields)} in {shown(line)}"
+                f"{place(path, number)}: expected 2 columns (query id, TAB, text), found {len(fields)}{_hint(fields)}"
             )
         yield number, _id(fields[0], path, number), fields[1], None, None
+
+
+def _hint(fields: list[str]) -> str:
+    """What to do. The line itself is not shown: queries are private, and messages end up in logs."""
+    return "; put an id and a TAB before each text" if len(fields) == 1 else "; a text has no TAB in it"
 
 
 def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
@@ -109,9 +114,7 @@ def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
             continue
         fields = line.split(",")
         if len(fields) < 3:
-            raise DataError(
-                f"{place(path, number)}: expected id,query,label, found {len(fields)} fields in {shown(line)}"
-            )
+            raise DataError(f"{place(path, number)}: expected id,query,label, found {len(fields)} fields")
         yield number, _id(fields[0], path, number), ",".join(fields[1:-1]), fields[-1].strip(WHITE), None
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +18,9 @@ import pyarrow as pa
 
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
+from askew.engine.executor import Shard
 from askew.engine.pool import Lost, Packed, PoolWorker, WorkerPool
-from askew.engine.shard import Columns
+from askew.engine.shard import Columns, Done, StepJob
 from askew.engine.worker import Answer, Worker, pack, thread_settings
 
 
@@ -53,15 +55,22 @@ class RayExecutor(WorkerPool[Remote]):
     Where the program is connected to Ray already, that connection is used and left as it is.
     ``workers`` is as many as the cluster has room for, unless it is given; each has ``threads`` cores to itself. The
     cluster's machines need askew, and a store and a collection that all of them see under the same name.
+
+    ``gpus`` is the share of a GPU that each actor of a step with a neural model has: such a step has as many actors as
+    the GPUs of the cluster have room for, and no more than ``workers``. 0, or a cluster without GPUs: all steps alike.
     """
 
-    def __init__(self, address: str | None = None, workers: int | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, address: str | None = None, workers: int | None = None, threads: int = 1, gpus: float = 1.0
+    ) -> None:
         if threads < 1 or (workers is not None and workers < 1):
             raise ConfigError(f"expected 1 or more workers and threads, found {workers} and {threads}")
+        if not gpus >= 0 or (gpus > 1 and gpus != int(gpus)):
+            raise ConfigError(f"gpus=: expected a share from 0 to 1, or a whole number of GPUs, found {gpus}")
         super().__init__()
         self._address = None if address is None else Address(address)
-        self._workers, self._threads = workers, threads
-        self._ours = False
+        self._workers, self._threads, self._gpus = workers, threads, gpus
+        self._ours = self._neural = False
 
     @cached_property
     def _ray(self) -> Any:
@@ -83,7 +92,8 @@ class RayExecutor(WorkerPool[Remote]):
         whole = "local" if self._address is None else self._address.reveal()
         try:
             _knock(None if self._address is None else whole)
-            with _own_sigterm(), _own_session():
+            # Ray starts processes only where it is not reached at an address.
+            with _own_sigterm(), _own_session() if self._address is None else contextlib.nullcontext():
                 ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
         except (RuntimeError, ValueError, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -91,23 +101,42 @@ class RayExecutor(WorkerPool[Remote]):
             raise ConfigError(f"Ray at {self._address or 'this machine'}: cannot be reached ({first})") from None
         self._ours = True
 
-    @cached_property
+    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+        """Each shard as it is done; by actors with a GPU where the step has a use for one, and there is one."""
+        neural = job.neural and self._room_on_gpus() > 0
+        if neural != self._neural:
+            # Actors keep what they were given: those of the other kind leave first, so that there is room.
+            super().close()
+            self._neural = neural
+        yield from super().run(job, shards, columns)
+
+    def _room_on_gpus(self) -> int:
+        if not self._gpus:
+            return 0
+        nodes = [node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]]
+        # An actor is on one machine, so what is left over on each is lost.
+        return sum(math.floor(have / self._gpus + 1e-9) for have in nodes)
+
+    @property
     def count(self) -> int:
         """As many as were asked for, or as there is room for."""
-        if self._workers is not None:
-            return self._workers
-        return max(1, int(self._ray.cluster_resources().get("CPU", 1)) // self._threads)
+        resources = self._ray.cluster_resources()
+        room = max(1, int(resources.get("CPU", 1)) // self._threads)
+        if self._neural:
+            room = min(room, self._room_on_gpus())
+            return room if self._workers is None else min(self._workers, room)
+        return room if self._workers is None else self._workers
 
-    @cached_property
     def _actor(self) -> Any:
         # A worker that dies is replaced by the pool, which knows what it was doing: Ray need not.
         return self._ray.remote(Actor).options(
-            num_cpus=self._threads, max_restarts=0, runtime_env={"env_vars": thread_settings(self._threads)}
-        )
+            num_cpus=self._threads, num_gpus=self._gpus if self._neural else 0, max_restarts=0,
+            runtime_env={"env_vars": thread_settings(self._threads)},
+        )  # fmt: skip
 
     def start(self) -> Remote:
         """Begin an actor. It comes when the cluster has room for it, and has no shard until then."""
-        return Remote(self._actor.remote(str(os.getcwd()), sys.path))  # noqa: PTH109
+        return Remote(self._actor().remote(str(os.getcwd()), sys.path))  # noqa: PTH109
 
     def pack(self, rows: pa.Table) -> Any:
         """The rows in Ray's object store: whichever actor gets them reads them there."""
@@ -146,8 +175,7 @@ class RayExecutor(WorkerPool[Remote]):
         if self._ours:
             self._ray.shutdown()
             self._ray._private.worker._worker_logs_enabled = True
-            for name in ("_ray", "_actor", "count"):
-                self.__dict__.pop(name, None)
+            self.__dict__.pop("_ray", None)
             self._ours = False
 
 

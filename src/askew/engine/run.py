@@ -101,7 +101,7 @@ def run_step(
         meter = _Meter(progress, sum(part.stop - part.start for part in found))
         together = getattr(stage, "together", None)
         shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, meter.tell, together)
-        job = StepJob(step, key, source.key, store, maker)
+        job = StepJob(step, key, source.key, store, maker, bool(getattr(stage, "neural", False)))
         columns, written = _collect(pool, job, stage, shards, writer, meter)
         parts = sorted([*found, *written], key=lambda part: part.start)
         _check_cover(parts, shards.total, step)

@@ -17,13 +17,17 @@ Columns = dict[str, str]
 
 @dataclass(frozen=True)
 class StepJob:
-    """A step to be worked on. ``maker`` builds its stage in another process; None where the step cannot leave."""
+    """A step to be worked on. ``maker`` builds its stage in another process; None where the step cannot leave.
+
+    ``neural`` says that its stage runs a neural model, which is faster on a GPU.
+    """
 
     step: str
     key: str
     input_key: str
     store: Store
     maker: Callable[[], Stage] | None = None
+    neural: bool = False
 
 
 @dataclass(frozen=True)

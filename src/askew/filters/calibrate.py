@@ -1,10 +1,10 @@
-"""Labelled pairs of an original and a candidate, to choose a threshold by.
+"""Labeled pairs of an original and a candidate, to choose a threshold by.
 
 What the scores are worth is worked out by ``askew.statistics.curves.calibrate``::
 
-    labelled = read_labelled("variations.csv")
-    scores = SemanticFilter().score_pairs(labelled.originals, labelled.candidates)
-    found = calibrate(scores, labelled.labels, labelled.queries, rule="f1")
+    labeled = read_labeled("variations.csv")
+    scores = SemanticFilter().score_pairs(labeled.originals, labeled.candidates)
+    found = calibrate(scores, labeled.labels, labeled.queries, rule="f1")
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def label_pairs(
     )  # fmt: skip
 
 
-def read_labelled(
+def read_labeled(
     path: Path | str, query: str | None = None, candidate: str | None = None, label: str | None = None,
     only: Mapping[str, Collection[str]] | None = None,
 ) -> LabeledPairs:  # fmt: skip
-    """Labelled pairs of a CSV or TSV file with a header line; the columns are found by their names or named here.
+    """Labeled pairs of a CSV or TSV file with a header line; the columns are found by their names or named here.
 
     ``only`` names columns and the values that are taken, such as ``{"transformation_type": ["paraphrase"]}``.
     """
@@ -86,7 +86,7 @@ def read_labelled(
     try:
         _, header = next(rows)
     except StopIteration:
-        raise DataError(f"labelled pairs {file}: the file is empty; expected a header line and pairs") from None
+        raise DataError(f"labeled pairs {file}: the file is empty; expected a header line and pairs") from None
     header = [name.strip() for name in header]
     at_query = _column(header, query, QUERY_NAMES, "the original query", file)
     at_candidate = _column(header, candidate, CANDIDATE_NAMES, "the candidate", file)
@@ -103,10 +103,10 @@ def read_labelled(
         else:
             others += 1
     if not found:
-        raise DataError(f"labelled pairs {file}: expected pairs after the header line, found none")
-    labelled = label_pairs(*zip(*found, strict=True))
-    labelled.left_out.update({NOT_ASKED: others} if others else {})
-    return labelled
+        raise DataError(f"labeled pairs {file}: expected pairs after the header line, found none")
+    labeled = label_pairs(*zip(*found, strict=True))
+    labeled.left_out.update({NOT_ASKED: others} if others else {})
+    return labeled
 
 
 def _column(header: list[str], asked: str | None, known: Sequence[str], what: str, file: Path) -> int:
@@ -115,7 +115,7 @@ def _column(header: list[str], asked: str | None, known: Sequence[str], what: st
         if name in header:
             return header.index(name)
     told = f"a column {asked!r}" if asked is not None else f"a column for {what} ({', '.join(known)})"
-    raise ConfigError(f"labelled pairs {file}: expected {told}, found the columns {', '.join(header)}")
+    raise ConfigError(f"labeled pairs {file}: expected {told}, found the columns {', '.join(header)}")
 
 
 def _label(text: str, file: Path, line: int) -> int:
@@ -141,14 +141,14 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _read(file: Path) -> str:
     if file.suffix.lower() not in (".csv", ".tsv"):
-        raise ConfigError(f"labelled pairs {file}: expected a .csv or .tsv file, found {file.suffix or 'no ending'!r}")
+        raise ConfigError(f"labeled pairs {file}: expected a .csv or .tsv file, found {file.suffix or 'no ending'!r}")
     try:
         return file.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise DataError(f"labelled pairs {file}: the file cannot be read ({error.strerror or error})") from None
+        raise DataError(f"labeled pairs {file}: the file cannot be read ({error.strerror or error})") from None
     except UnicodeDecodeError as error:
         found = f"the byte 0x{error.object[error.start]:02x}"
         raise DataError(
-            f"labelled pairs {file}: expected UTF-8 text, found {found}; "
+            f"labeled pairs {file}: expected UTF-8 text, found {found}; "
             "convert the file first, for instance with iconv -f latin1 -t utf-8"
         ) from None

@@ -1,6 +1,6 @@
 """Whether a candidate still means what the original meant, as far as the nearness of two vectors can tell.
 
-Average precision on labelled variations, 95 % interval over queries, and the share of pairs labelled valid:
+Average precision on labeled variations, 95 % interval over queries, and the share of pairs labeled valid:
 
                                   ANTIQUE                    TREC DL 2019
     light, all kinds              0.943 [0.936, 0.951]       0.939 [0.916, 0.960]
@@ -10,7 +10,7 @@ Average precision on labelled variations, 95 % interval over queries, and the sh
     neural, reworded only         0.830 [0.795, 0.863]       0.885 [0.834, 0.933]
     valid, of how many            0.682 of 1,066             0.732 of 224
 
-Reworded are paraphrases, synonyms and shortened queries. The others, misspelt and reordered, were all labelled valid,
+Reworded are paraphrases, synonyms and shortened queries. The others, misspelt and reordered, were all labeled valid,
 and light is good at them. Where a word was replaced by another (synonyms) neural is better: 0.738 against 0.569 on
 ANTIQUE, 0.751 against 0.671 on DL 2019. Light was made on ANTIQUE, neural on neither. Choose by the reformulators you
 use, and calibrate on pairs of your own (askew.filters.calibrate).
@@ -19,6 +19,7 @@ use, and calibrate on pairs of your own (askew.filters.calibrate).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,12 @@ from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Floats
 from askew.filters.similarity import light_similarity
-from askew.models import MINILM, identify, load_model
+from askew.models import MINILM, halving, identify, load_model
 
 FAR = "meaning too far"
 # Pairs whose vectors are laid side by side at a time.
 _BLOCK = 1 << 14
-# Highest F1 on the labelled variations of ANTIQUE (tests/filters/test_calibrated.py has the figures), rounded. Taken
+# Highest F1 on the labeled variations of ANTIQUE (tests/filters/test_calibrated.py has the figures), rounded. Taken
 # are the kinds that reformulators make: 1,066 paraphrases, synonyms and shortened queries, 68 % of them valid.
 # Misspelt and reordered queries, all of them valid, are left out: with them neural's best F1 keeps nearly everything.
 # On the same kinds of TREC DL 2019 neural's best is at 0.66; light keeps nearly everything there (F1 0.84 to 0.85).
@@ -88,10 +89,10 @@ class SemanticFilter:
         encoder = load_model("dense", self._model, self._revision, self._device)
         places = {text: i for i, text in enumerate(dict.fromkeys([*originals, *candidates]))}
         count_model_calls(len(places))
-        vectors = encoder.encode(
-            list(places), batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True,
-            normalize_embeddings=True,
-        )  # fmt: skip
+        encode = partial(
+            encoder.encode, list(places), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+        )
+        vectors = halving(encoder, self._batch, lambda size: encode(batch_size=size))
         left, right = [places[text] for text in originals], [places[text] for text in candidates]
         scores = np.empty(len(left))
         for start in range(0, len(left), _BLOCK):

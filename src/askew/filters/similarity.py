@@ -5,7 +5,7 @@ of its words, each weighted by (1 + ln tf) * sqrt(letters), function words by a 
 this stands in for an inverse document frequency, and the result for a pair depends on that pair alone. Features are
 kept by their text, not by a hash, so none fall together.
 
-Sizes and weights were chosen on the labelled variations of ANTIQUE (1,844 pairs) among some 180 combinations, before it
+Sizes and weights were chosen on the labeled variations of ANTIQUE (1,844 pairs) among some 180 combinations, before it
 was scored on those of TREC DL 2019. Pairs of characters alone had a slightly higher average precision there (0.950
 against 0.943), nearly all of it from misspelt queries; triples and stems keep unrelated texts further apart.
 

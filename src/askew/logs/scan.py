@@ -172,7 +172,7 @@ def _fraction(data: Any, at: int, end: int) -> Any:
 
 @compiled
 def _zone(data: Any, at: int, end: int) -> Any:
-    """The offset of a time zone in milliseconds, and whether what stands there is one."""
+    """The offset of a time zone in milliseconds, and whether there is one."""
     if at == end or (at + 1 == end and (data[at] == 90 or data[at] == 122)):
         return 0, True
     if data[at] != 43 and data[at] != 45:

@@ -221,7 +221,7 @@ def _fill(text: str, group: str) -> str:
 
 
 def _pick(rng: Any, chances: Any) -> Any:
-    """One column of each row, by the chances that stand there."""
+    """One column of each row, by the chances of that row."""
     edges = np.cumsum(chances, axis=1)
     return np.minimum((edges < rng.random(len(edges))[:, None] * edges[:, -1:]).sum(axis=1), edges.shape[1] - 1)
 

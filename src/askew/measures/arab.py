@@ -79,11 +79,11 @@ class _Running:
         sign = text(measure, "sign")
         values = np.full(len(rankings), np.nan)
         for rows, part in rankings.parts():
-            values[rows] = self.summarise(part, lean, measure.cutoff, sign == "running-abs")
+            values[rows] = self.summarize(part, lean, measure.cutoff, sign == "running-abs")
         return rounded(measure, np.abs(values) if sign == "abs" else values)
 
     @staticmethod
-    def summarise(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
+    def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
         """One number for each query."""
         raise NotImplementedError
 
@@ -106,7 +106,7 @@ class _RaB(_Running):
     about = "mean lean of the first t documents (rank bias)"
 
     @staticmethod
-    def summarise(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
+    def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
         last = np.full(len(rankings), np.nan)
         for mean, there in _running_means(rankings, lean, k, absolute):
             last = mean if there is None else np.where(there, mean, last)
@@ -120,7 +120,7 @@ class _ARaB(_Running):
     about = "mean of the rank bias at 1..t (average rank bias)"
 
     @staticmethod
-    def summarise(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
+    def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
         total = np.zeros(len(rankings))
         for mean, there in _running_means(rankings, lean, k, absolute):
             total += mean if there is None else np.where(there, mean, 0.0)

@@ -222,7 +222,7 @@ def _highest_first(columns: list[Floats]) -> list[Floats]:
 
 
 def _distinct(rankings: Rankings) -> Rankings:
-    """A background is a set: a document that stands there twice counts once."""
+    """A background is a set: a document that occurs twice counts once."""
     if not rankings.may_repeat:
         return rankings
     query = np.repeat(np.arange(len(rankings)), rankings.lengths)

@@ -20,6 +20,7 @@ from askew.models.decode import Sampling, Stops, append_tokens, choose, decode, 
 from askew.models.encode import LOADING
 from askew.models.find import SMOLLM_PACKAGE, best_device, cannot_load, identify, locate, need, no_bars
 from askew.models.gguf_llama import read_llama
+from askew.models.halving import halved
 from askew.models.llama import Llama, can_decode
 from askew.models.lora import add_lora
 
@@ -86,9 +87,12 @@ class Generator:
         shown = [self._tokens(one, most) for one in prefixes]
         made: list[list[list[str]]] = [[[] for _ in endings] for _ in prefixes]
         for rows in self._batches(shown, len(endings) * count):
-            stops = Stops(self._ends, self._breaks)
-            found = self._write([shown[i] for i in rows], ends, count, [seeds[i] for i in rows], how, stops)
-            for i, tokens in zip(rows, found, strict=True):
+
+            def write(some: Sequence[int]) -> list[list[list[int]]]:
+                stops = Stops(self._ends, self._breaks)
+                return self._write([shown[i] for i in some], ends, count, [seeds[i] for i in some], how, stops)
+
+            for i, tokens in zip(rows, halved(rows, write), strict=True):
                 lines = [text.partition("\n")[0].strip() for text in self._texts(tokens)]
                 made[i] = [lines[at : at + count] for at in range(0, len(lines), count)]
         return made

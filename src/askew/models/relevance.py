@@ -61,7 +61,7 @@ def joint(queries: Sequence[str], documents: Sequence[str], model: str, device: 
 
 
 def apart(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
-    """Products and cosine of the two vectors; each text is encoded once, however often it stands there."""
+    """Products and cosine of the two vectors; each text is encoded once, however often it occurs."""
     encoder, tokenizer = open_encoder(model, device)
     left, right = (_means(encoder, tokenizer, texts) for texts in (queries, documents))
     return combine(left, right)

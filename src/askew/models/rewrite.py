@@ -1,4 +1,4 @@
-"""Rewriters: a query in, other ways to ask it out, learned from pairs. What they know, how they are kept and loaded.
+"""Rewriters: a query in, reformulations out, learned from pairs. What they know, how they are kept and loaded.
 
 ``acg`` and ``hred-qs`` read and write words (``askew.models.rewrite_networks``); ``seq2seq`` and ``causal`` are models
 of transformers that were taught to rewrite.

@@ -1,4 +1,4 @@
-"""The shapes of plugins that ask otherwise: reformulators, classifiers of queries, filters of candidates.
+"""The shapes of plugins for reformulation: reformulators, classifiers of queries, filters of candidates.
 
 Queries and candidates travel as columns; a candidate says which query it belongs to, and which document it came from.
 What a plugin does with one query must not depend on its company: then the size of a batch never changes a result.
@@ -50,7 +50,7 @@ class CollectionStatistics(Protocol):
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Queries to be asked otherwise. ``passages`` are the first answers of each, best first.
+    """Queries to be reformulated. ``passages`` are the first answers of each, best first.
 
     ``contexts`` says who asked and when, in one line, where the queries come from a log that knows.
     """
@@ -109,7 +109,7 @@ class ReformulatorPlugin(Protocol):
         """What the candidates depend on besides the queries, as JSON values; a model by its weights."""
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Other ways to ask each query, best first."""
+        """Reformulations of each query, best first."""
 
 
 @dataclass(frozen=True)

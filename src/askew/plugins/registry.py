@@ -106,6 +106,11 @@ def settings_of(kind: str, name: str) -> dict[str, str]:
     return {p.name: "needed" if p.default is p.empty else _as_toml(p.default) for p in found if p.name != "self"}
 
 
+def has_device(kind: str, name: str) -> bool:
+    """Whether a plugin runs on a device that can be set: it has a neural model, and is faster on a GPU."""
+    return name in _found(kind) and "device" in inspect.signature(load(kind, name)).parameters
+
+
 def about(kind: str, name: str) -> str:
     """The first line of a plugin's own description."""
     return (inspect.getdoc(load(kind, name)) or "no description").splitlines()[0]

@@ -1,6 +1,6 @@
 """The dataset card (README.md): what it is, how it was made, what was measured, what it is not good for.
 
-The head in YAML tells ``datasets.load_dataset`` which files belong to which split; no query text ever stands there.
+The head in YAML tells ``datasets.load_dataset`` which files belong to which split; it never contains query text.
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import polars as pl
-
 from askew.publish import numbers
 from askew.publish.escape import code, fenced, markdown, yaml_text
 from askew.publish.facts import REFAIRMULATE, Facts
+from askew.publish.numbers import PairNumbers
 from askew.publish.pairs import about_columns
-from askew.publish.splits import echoes
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_EXAMPLES = 5
 # What a file holds, by its place and the end of its name.
 _LAYOUTS = (
     ("json/", "", "a subset in the layout of the Refairmulate paper"),
@@ -61,28 +58,28 @@ def group_limit(groups: Sequence[str]) -> str:
     return f"{counted}People and documents outside the groups of the lexicons are not seen by measures of lean."
 
 
-def card(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
+def card(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
     """The text of README.md; ``splits`` gives the file of each split, ``more`` the names of further files."""
     parts = (
-        _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts, splits), _examples(pairs, facts),
+        _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts), _examples(pairs, facts),
         _columns(pairs, facts), _making(facts), _splitting(pairs, facts), _uses(facts), _license(facts),
         _files(splits, more),
     )  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _head(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[str]:
+def _head(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str]) -> list[str]:
     lines = [
         "---",
         f"pretty_name: {yaml_text(facts.title)}",
         f"license: {license_id(facts)}",
         f"language:\n- {yaml_text(language(facts))}",
-        f"size_categories:\n- {numbers.size_category(pairs.height)}",
+        f"size_categories:\n- {numbers.size_category(pairs.every.pairs)}",
         "tags:\n- information-retrieval\n- query-reformulation\n- fairness\n- askew",
         "configs:\n- config_name: default\n  data_files:",
     ]
     # A split without rows cannot be loaded by the package datasets, so its file is there and is not announced.
-    filled = set(pairs["split"].unique()) or set(splits)
+    filled = {split for split in splits if pairs.every.splits[split]} or set(splits)
     lines += [f"  - split: {split}\n    path: {file}" for split, file in splits.items() if split in filled]
     return [*lines, "---", ""]
 
@@ -105,11 +102,10 @@ def language(facts: Facts) -> str:
     return stated if _LANGUAGE.fullmatch(stated) else "und"
 
 
-def _what(pairs: pl.DataFrame, facts: Facts) -> list[str]:
-    queries = pairs["query_id"].n_unique()
+def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
-        f"{pairs.height} pairs of {queries} queries of {code(facts.collection)}: an original query, a "
+        f"{pairs.every.pairs} pairs of {pairs.every.queries} queries of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip
@@ -128,16 +124,16 @@ def _joining() -> list[str]:
     ]  # fmt: skip
 
 
-def _numbers(pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str]) -> list[str]:
+def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
     by = "subset, split and group of the query" if facts.scheme == REFAIRMULATE else "subset and split"
     return [
         "## Numbers", "", *_held_out(facts), f"Pairs by {by}:", "",
-        *numbers.counts_table(pairs, facts, splits), "",
+        *numbers.counts_table(pairs), "",
         "In-sample means (of the data that chose the pairs) over the pairs of a subset that have a value (n). A gain "
         "is positive where new is better; for a measure that is best at zero the means keep the sign, the gain "
         "compares the sizes:", "",
-        *numbers.means_table(pairs, facts), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
+        *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip
 
 
@@ -159,12 +155,12 @@ def _held_out(facts: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _counted(pairs: pl.DataFrame, facts: Facts, column: str) -> list[str]:
-    rows = [[code(value), n, inside] for value, n, inside in numbers.column_counts(pairs, column, facts.main)]
+def _counted(pairs: PairNumbers, facts: Facts, column: str) -> list[str]:
+    rows = [[code(value), n, inside] for value, n, inside in pairs.column_counts(column)]
     return numbers.table([column, "pairs", f"{facts.shown(facts.main)} pairs"], rows)
 
 
-def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
     if not facts.robust_rankers:
         return []
     rankers, measures = (", ".join(map(code, names)) for names in (facts.robust_rankers, facts.robust_measures))
@@ -174,25 +170,23 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> list[str]:
         "under no ranker and better under one or more; pairs were chosen under the first ranker, so it is mostly the "
         "others that decide. Shares are of the pairs with a value under every ranker (n), with a 95% interval (Wilson; "
         "pairs count as independent):", "",
-        *numbers.robust_table(pairs, facts), "",
+        *numbers.robust_table(pairs), "",
     ]  # fmt: skip
 
 
-def _examples(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
     shown = facts.shown(facts.main)
     first, head = ("original_text", "original") if facts.query_text else ("query_id", "query")
-    chosen = pairs.filter(facts.main).unique("query_id", keep="first", maintain_order=True).head(_EXAMPLES)
-    outcomes = [outcome or numbers.UNKNOWN for outcome in chosen["outcome"]]
     rows = [
-        [markdown(row[first]), markdown(row["text"]), code(row["method"]), code(outcome)]
-        for row, outcome in zip(chosen.iter_rows(named=True), outcomes, strict=True)
+        [markdown(row[first]), markdown(row["text"]), code(row["method"]), code(row["outcome"] or numbers.UNKNOWN)]
+        for row in pairs.examples
     ]
     if not rows:
         return [f"No pair is in {shown}, so there is no example.", ""]
     return [f"The first {shown} pairs:", "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
 
 
-def _columns(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
     about = about_columns(facts)
     rows = [
         [code(name), str(kind).lower(), markdown(about.get(name, "a column that the run added"))]
@@ -224,9 +218,9 @@ def _making(facts: Facts) -> list[str]:
     return lines
 
 
-def _splitting(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+def _splitting(pairs: PairNumbers, facts: Facts) -> list[str]:
     echoed = (
-        f" {echoes(pairs)} of {pairs.height} pairs have a rewritten text that is, normalised, an original query of "
+        f" {pairs.echoes} of {pairs.every.pairs} pairs have a rewritten text that is, normalised, an original query of "
         "another split; leave them out where that matters."
     )
     return [

@@ -23,7 +23,8 @@ from askew.publish.croissant import croissant_problems
 from askew.publish.facts import BOXES, REFAIRMULATE, Facts, read_facts
 from askew.publish.invariants import problems, unchecked
 from askew.publish.pairs import canonical
-from askew.publish.release import FORMAT, group_file, split_files
+from askew.publish.papers import group_file
+from askew.publish.release import FORMAT, split_files
 from askew.publish.repair import FOLDER, repair_problems
 from askew.publish.selection import GROUPS
 from askew.publish.splits import SALT, check_shares, leaks, with_split
@@ -220,11 +221,11 @@ def _repair(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> Iterat
 
 
 def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Iterator[str]:
-    text = files.read_text(found, "README.md")
+    text, counted = files.read_text(found, "README.md"), numbers.PairNumbers.of(table, stated.facts, stated.shares)
     for what, lines in (
-        ("counts", numbers.counts_table(table, stated.facts, stated.shares)),
-        ("means", numbers.means_table(table, stated.facts)),
-        ("robust pairs", numbers.robust_table(table, stated.facts)),
+        ("counts", numbers.counts_table(counted)),
+        ("means", numbers.means_table(counted)),
+        ("robust pairs", numbers.robust_table(counted)),
     ):
         if "\n".join(lines) not in text:
             yield f"README.md: its table of {what} is not that of the Parquet rows"

@@ -10,7 +10,7 @@ import polars as pl
 from askew.core.measure import gain_column, new_column, old_column
 from askew.core.ranking import Flags
 from askew.publish.facts import BOXES, Facts
-from askew.publish.rules import CLOSE, broken, once, values
+from askew.publish.rules import CLOSE, Broken, broken, once, values
 
 
 def stated(facts: Facts) -> dict[str, bool]:
@@ -28,7 +28,7 @@ def absent(facts: Facts) -> list[str]:
     ]
 
 
-def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     selection = facts.selection
     if facts.scheme != BOXES:
         return
@@ -54,12 +54,12 @@ def _tested(pairs: pl.DataFrame, facts: Facts) -> Flags:
     return is_best.fill_null(False).to_numpy()
 
 
-def _single(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _single(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset in facts.selection.single:
         yield from once(pairs, subset, facts.shown(subset))
 
 
-def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, least in facts.selection.at_least.items():
         chosen = pairs.filter(subset)
         for measure, value in least.items():
@@ -67,7 +67,7 @@ def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
             yield from broken(chosen, ~(values(chosen, gain_column(measure)) >= value), said, gain_column(measure))
 
 
-def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, least in facts.selection.smaller_by.items():
         chosen = pairs.filter(subset)
         for measure, share in least.items():
@@ -78,7 +78,7 @@ def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
             yield from broken(chosen, ~smaller, said, *names)
 
 
-def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]

@@ -15,6 +15,7 @@ from askew.publish import numbers
 from askew.publish.card import LIMITS, NO_LICENSE, NOT_BIAS, USES, creators, group_limit, language
 from askew.publish.escape import one_line
 from askew.publish.facts import Facts
+from askew.publish.numbers import PairNumbers
 from askew.publish.pairs import about_columns
 
 # The terms of the format; a term without a namespace of its own is one of schema.org.
@@ -44,7 +45,7 @@ _TYPES: dict[Any, str] = {
 
 
 def croissant(
-    pairs: pl.DataFrame, facts: Facts, splits: Mapping[str, str], digests: Mapping[str, str], sizes: Mapping[str, int]
+    pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], digests: Mapping[str, str], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
     """The metadata; ``splits`` gives the file of each split, ``digests`` and ``sizes`` are those of all data files."""
     found = {
@@ -79,7 +80,7 @@ def _file(name: str, digest: str, size: int) -> dict[str, Any]:
     }
 
 
-def _records(pairs: pl.DataFrame, facts: Facts, split: str, file: str) -> dict[str, Any]:
+def _records(pairs: PairNumbers, facts: Facts, split: str, file: str) -> dict[str, Any]:
     about = about_columns(facts)
     taken: set[str] = set()
     fields = [
@@ -94,7 +95,7 @@ def _records(pairs: pl.DataFrame, facts: Facts, split: str, file: str) -> dict[s
         for name, kind in pairs.schema.items()
         if name != "split"
     ]
-    rows = pairs.filter(pl.col("split") == split).height
+    rows = pairs.every.splits[split]
     return {
         "@type": "cr:RecordSet", "@id": split, "name": split, "description": f"The {rows} pairs of the split {split}.",
         "key": [{"@id": f"{split}/query_id"}, {"@id": f"{split}/variant_id"}], "field": fields,
@@ -110,7 +111,7 @@ def _slug(name: str, taken: set[str]) -> str:
     return plain
 
 
-def _rai(pairs: pl.DataFrame, facts: Facts) -> dict[str, Any]:
+def _rai(pairs: PairNumbers, facts: Facts) -> dict[str, Any]:
     return {
         "rai:dataCollection": _collection(pairs, facts),
         "rai:dataCollectionType": "Others",
@@ -133,10 +134,10 @@ def _maintenance(facts: Facts) -> str:
     )
 
 
-def _collection(pairs: pl.DataFrame, facts: Facts) -> str:
-    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in numbers.column_counts(pairs, "method", facts.main))
+def _collection(pairs: PairNumbers, facts: Facts) -> str:
+    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in pairs.column_counts("method"))
     return one_line(
-        f"{pairs['query_id'].n_unique()} queries of {facts.collection}, rewritten by {methods or 'no method'}; "
+        f"{pairs.every.queries} queries of {facts.collection}, rewritten by {methods or 'no method'}; "
         f"originals and rewritten queries were searched with {facts.ranker}."
     )
 
@@ -160,30 +161,28 @@ def _lexicon(row: Mapping[str, Any]) -> str:
     return f"{row.get('id', 'not named')} ({'; '.join(more)})" if more else str(row.get("id", "not named"))
 
 
-def _biases(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
-    for name, (n, value) in numbers.original_means(pairs, facts).items():
-        yield one_line(f"{name} of the original queries: mean {numbers.shown(value)} (n = {n}).")
-    chosen, shown = pairs.filter(facts.main), facts.shown(facts.main)
-    for one in facts.measures:
-        found = numbers.means(chosen, one.name)
-        old, new = numbers.shown(found.old), numbers.shown(found.new)
-        yield one_line(f"{one.name} of the {shown} pairs: mean {old} before, {new} after (n = {found.n}).")
+def _biases(pairs: PairNumbers, facts: Facts) -> Iterator[str]:
+    for name, one in pairs.originals.items():
+        yield one_line(f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n}).")
+    shown = facts.shown(facts.main)
+    for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
+        means = f"mean {numbers.shown(old.mean)} before, {numbers.shown(new.mean)} after"
+        yield one_line(f"{name} of the {shown} pairs: {means} (n = {gain.n}).")
 
 
-def _personal(pairs: pl.DataFrame, facts: Facts) -> list[str]:
-    texts, mails, digits = numbers.personal_marks(pairs)
+def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
+    texts, mails, digits = pairs.texts.counts()
     known = {*about_columns(facts), "split"}
-    others = [name for name in pairs.columns if name not in known]
+    others = [name for name in pairs.schema if name not in known]
     lines = [
         f"Query texts may name people. Of {texts} different texts, {mails} look like they hold an address for mail and "
         f"{digits} hold seven digits or more in a row; no other search for personal information was made.",
         "No group of a user is known or guessed; the groups of the measures are those that documents mention.",
     ]
-    if "context" in pairs.columns:
-        told = pairs["context"].drop_nulls()
+    if "context" in pairs.schema:
         lines.append(
-            f"The column context says who asked and when, in {len(told)} pairs and {told.n_unique()} different texts: "
-            "the queries of one person can be put together by it. Look at it before you pass it on."
+            f"The column context says who asked and when, in {pairs.contexts} pairs and {pairs.told.counts()[0]} "
+            "different texts: the queries of one person can be put together by it. Look at it before you pass it on."
         )
     if others:
         lines.append(one_line(f"Columns that the run added, to be looked at before the texts are passed on: {others}."))

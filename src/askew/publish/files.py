@@ -66,10 +66,16 @@ def _flush_all(folder: Path) -> None:
         flush(Path(root))
 
 
-def write(folder: Path, name: str, data: bytes | str) -> None:
-    """Write a file of the release."""
+def place(folder: Path, name: str) -> Path:
+    """Where a file of the release goes."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write(folder: Path, name: str, data: bytes | str) -> None:
+    """Write a file of the release."""
+    path = place(folder, name)
     path.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 

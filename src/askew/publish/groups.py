@@ -12,10 +12,10 @@ from askew.core.measure import Direction, gain_column, new_column, old_column
 from askew.core.outcome import UNKNOWN_SIGN, signs
 from askew.core.ranking import Flags
 from askew.publish.facts import Facts
-from askew.publish.rules import CLOSE, broken, once, values
+from askew.publish.rules import CLOSE, Broken, broken, once, values
 from askew.publish.selection import MIXED, SIDES, SIGNS, Label
 
-Rule = Callable[[pl.DataFrame, Facts], Iterator[str]]
+Rule = Callable[[pl.DataFrame, Facts], Iterator[Broken]]
 _MIXED_SIGN = 2
 
 
@@ -31,7 +31,7 @@ def stated(facts: Facts) -> dict[str, bool]:
     }
 
 
-def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[str]:
+def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     both = pl.col("optimal") | pl.col("effective")
     shown = ("optimal", "effective", "fair", "negative")
     yield from broken(pairs, pl.col("fair") != both, "Fair is Optimal and Effective together", *shown)
@@ -43,7 +43,7 @@ def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[str]:
     )
 
 
-def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, by_group in facts.selection.accepted.items():
         chosen = pairs.filter(subset)
         right = np.zeros(chosen.height, bool)
@@ -60,14 +60,14 @@ def _is_in(labels: pl.Series, wanted: frozenset[Label]) -> Flags:
     return labels.is_in(hits).to_numpy() if hits else np.zeros(len(labels), bool)
 
 
-def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     chosen = pairs.filter("optimal")
     for measure, value in facts.selection.optimal.items():
         wrong = ~np.isclose(values(chosen, new_column(measure)), value, rtol=CLOSE, atol=CLOSE)
         yield from broken(chosen, wrong, f"every Optimal pair has new {measure} = {value:g}", new_column(measure))
 
 
-def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     selection = facts.selection
     if not selection.labels:
         return
@@ -99,7 +99,7 @@ def _unanimous(pairs: pl.DataFrame, measures: tuple[str, ...], tolerance: float)
     return np.where((each == UNKNOWN_SIGN).any(axis=0), np.int8(UNKNOWN_SIGN), shared)
 
 
-def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     sides = facts.selection.groups
     if not sides:
         return
@@ -118,7 +118,7 @@ def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict
     return reached
 
 
-def _scores(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _scores(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     weights = facts.selection.weights
     chosen = pairs.filter(~pl.col("optimal"))
     if not weights or not chosen.height:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,7 @@ from askew.core.measure import gain_column, old_column, pair_columns
 from askew.core.outcome import joint_signs
 from askew.publish import chosen, groups
 from askew.publish.facts import REFAIRMULATE, Facts
-from askew.publish.rules import CLOSE, broken, values
+from askew.publish.rules import CLOSE, Broken, broken, values
 from askew.publish.selection import SIGNS
 
 _NO_TEXTS = (
@@ -21,12 +20,30 @@ _NO_TEXTS = (
 )
 
 
+class Problems:
+    """Every rule that pairs break. They come in blocks; all pairs of a query are in one."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._rules = (_identities, *_of_the_scheme(facts), _gains, _outcomes, _robust)
+        self._found: dict[str, Broken] = {}
+
+    def look(self, pairs: pl.DataFrame) -> None:
+        """Check more pairs."""
+        for rule in self._rules if pairs.height else ():
+            for one in rule(pairs, self._facts):
+                self._found[one.said] = self._found[one.said] + one if one.said in self._found else one
+
+    def lines(self) -> list[str]:
+        """A line for each broken rule."""
+        return [str(one) for one in self._found.values() if one.wrong]
+
+
 def problems(pairs: pl.DataFrame, facts: Facts) -> list[str]:
     """Every rule that the pairs break."""
-    if not pairs.height:
-        return []
-    rules = (_identities, *_of_the_scheme(facts), _gains, _outcomes, _robust)
-    return list(chain.from_iterable(rule(pairs, facts) for rule in rules))
+    found = Problems(facts)
+    found.look(pairs)
+    return found.lines()
 
 
 def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
@@ -41,7 +58,7 @@ def unchecked(facts: Facts) -> list[str]:
     return [*([] if facts.query_text else [_NO_TEXTS]), *missing, *chosen.absent(facts)]
 
 
-def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     twice = pl.struct("query_id", "variant_id").is_duplicated()
     yield from broken(pairs, twice, "a query has each variant once")
     more = [name for name in ("group", "context") if name in pairs.columns]
@@ -50,7 +67,7 @@ def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
         yield from broken(pairs, ~same, f"a query has one {name}", name)
 
 
-def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for one in facts.measures:
         names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
@@ -63,7 +80,7 @@ def _has_outcomes(facts: Facts) -> bool:
     return bool(selection.effectiveness and selection.bias and selection.outcomes)
 
 
-def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     """The outcome is that of the gains; where one of them is missing there is none."""
     selection = facts.selection
     if not _has_outcomes(facts):
@@ -77,7 +94,7 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
     yield from broken(pairs, ~right, "the outcome is that of the gains", "outcome", *sides[0], *sides[1])
 
 
-def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     """What is robust is worse under no ranker; the values under the first of them are here."""
     if not facts.robust_rankers:
         return

@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -52,13 +52,25 @@ def _entry(row: dict[str, Any], facts: Facts) -> dict[str, Any]:
     }
 
 
+def json_lines(queries: Mapping[str, Any]) -> str:
+    """The queries of a group, one pair a line."""
+    return ",\n".join(f"        {_dump(query)}: {_dump(entry)}" for query, entry in queries.items())
+
+
+def json_pieces(groups: Mapping[str, Iterator[str]]) -> Iterator[str]:
+    """The text of a subset's file; the lines of each group come in pieces."""
+    for number, (group, pieces) in enumerate(groups.items()):
+        yield f'{"," if number else "{"}\n    "{group}": {{'
+        first = next(pieces, "")
+        yield f"\n{first}" if first else ""
+        yield from pieces
+        yield "\n    }" if first else "}"
+    yield "\n}\n"
+
+
 def json_text(subset: Entries) -> str:
     """The text of a subset's file: one pair a line."""
-    groups = []
-    for group, queries in subset.items():
-        lines = ",\n".join(f"        {_dump(query)}: {_dump(entry)}" for query, entry in queries.items())
-        groups.append(f'    "{group}": {{\n{lines}\n    }}' if lines else f'    "{group}": {{}}')
-    return "{\n" + ",\n".join(groups) + "\n}\n"
+    return "".join(json_pieces({group: iter([json_lines(queries)]) for group, queries in subset.items()}))
 
 
 def _dump(value: Any) -> str:
@@ -89,9 +101,14 @@ def header(facts: Facts) -> list[str]:
 
 def group_tsv(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
     """All pairs of a group as TSV."""
+    return tsv_text([header(facts)]) + group_lines(pairs, facts, group)
+
+
+def group_lines(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
+    """The pairs of a group as lines."""
     values = [name(one.name) for name in (old_column, new_column) for one in facts.measures]
     rows = pairs.filter(pl.col("group") == group).select("query_id", "text", "label", *values, "original_text")
-    return tsv_text([header(facts), *rows.iter_rows()])
+    return tsv_text(rows.iter_rows())
 
 
 def tsv_problems(found: str, expected: str, name: str) -> Iterator[str]:

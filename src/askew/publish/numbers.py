@@ -1,79 +1,145 @@
-"""Every number of a card, computed from the pairs; none is typed."""
+"""Every number of a card, computed from the pairs; none is typed. Pairs come in blocks of whole queries."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from askew.core.measure import gain_column, old_column, pair_columns
 from askew.core.shares import wilson
+from askew.publish.distinct import DistinctTexts
 from askew.publish.escape import code
+from askew.publish.exact import ExactSum
 from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.selection import GROUPS
 
 _MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _DIGITS = re.compile(r"(?:\d[ -]?){7,}")
+_EXAMPLES = 5
 UNKNOWN = "not known"
+ALL = "all"
 
 
-@dataclass(frozen=True)
-class MeanChange:
-    """The means of one measure over the pairs that have it."""
+class SubsetNumbers:
+    """What is counted of one subset, or of all pairs."""
 
-    n: int
-    old: float
-    new: float
-    gain: float
+    def __init__(self, facts: Facts) -> None:
+        self._measures = [one.name for one in facts.measures]
+        self._has_robust = bool(facts.robust_rankers)
+        self.pairs = self.queries = self.known = self.robust = 0
+        self.splits: Counter[str] = Counter()
+        self.groups: Counter[int] = Counter()
+        self.sums = {name: tuple(ExactSum() for _ in range(3)) for name in self._measures}
 
-
-def mean(values: pl.Series) -> float:
-    """The mean, summed exactly: the same on every machine. NaN where there is nothing."""
-    known = values.drop_nulls()
-    return math.fsum(known) / len(known) if len(known) else math.nan
-
-
-def means(pairs: pl.DataFrame, measure: str) -> MeanChange:
-    """The means of a measure."""
-    known = pairs.filter(pl.col(gain_column(measure)).is_not_null())
-    return MeanChange(known.height, *(mean(known[name]) for name in pair_columns(measure)))
-
-
-def original_means(pairs: pl.DataFrame, facts: Facts) -> dict[str, tuple[int, float]]:
-    """For each measure, how many original queries have a value and their mean; each query counts once."""
-    queries = pairs.unique("query_id", keep="first", maintain_order=True)
-    columns = {one.name: queries[old_column(one.name)].drop_nulls() for one in facts.measures}
-    return {name: (len(values), mean(values)) for name, values in columns.items()}
-
-
-def subsets_of(pairs: pl.DataFrame, facts: Facts) -> list[tuple[str, pl.DataFrame]]:
-    """The pairs of each subset by the name that readers see, all of them first."""
-    return [("all", pairs), *((facts.shown(name), pairs.filter(name)) for name in facts.subsets)]
+    def add(self, part: pl.DataFrame) -> None:
+        """More pairs of the subset."""
+        self.pairs += part.height
+        self.queries += part["query_id"].n_unique()
+        self.splits.update(dict(part["split"].value_counts().iter_rows()))
+        if "group" in part.columns and part.schema["group"].is_integer():
+            self.groups.update(dict(part["group"].value_counts().iter_rows()))
+        if self._has_robust:
+            known = part["robust"].drop_nulls()
+            self.known += len(known)
+            self.robust += int(known.sum())
+        for name in self._measures:
+            there = part.filter(pl.col(gain_column(name)).is_not_null())
+            for column, total in zip(pair_columns(name), self.sums[name], strict=True):
+                total.add(there[column].drop_nulls().to_numpy())
 
 
-def counts_table(pairs: pl.DataFrame, facts: Facts, splits: Iterable[str]) -> list[str]:
+class PairNumbers:
+    """All numbers of a release."""
+
+    def __init__(self, facts: Facts, splits: Iterable[str]) -> None:
+        self.facts, self.splits = facts, list(splits)
+        self.schema: Mapping[str, Any] = {}
+        self.subsets = {ALL: SubsetNumbers(facts), **{name: SubsetNumbers(facts) for name in facts.subsets}}
+        self.originals = {one.name: ExactSum() for one in facts.measures}
+        self.counts: dict[str, Counter[tuple[str, bool]]] = {"method": Counter(), "outcome": Counter()}
+        self.examples: list[dict[str, Any]] = []
+        self.echoes = self.contexts = 0
+        self.texts = DistinctTexts(_MAIL, _DIGITS)
+        self.told = DistinctTexts()
+
+    @classmethod
+    def of(cls, pairs: pl.DataFrame, facts: Facts, splits: Iterable[str]) -> PairNumbers:
+        """Of pairs that are one table."""
+        found = cls(facts, splits)
+        found.add(pairs)
+        return found
+
+    @property
+    def every(self) -> SubsetNumbers:
+        """All pairs."""
+        return self.subsets[ALL]
+
+    def add(self, block: pl.DataFrame) -> None:
+        """More pairs, all of some queries."""
+        self.schema = self.schema or dict(block.schema)
+        main = self.facts.main
+        for name, one in self.subsets.items():
+            one.add(block if name == ALL else block.filter(name))
+        queries = block.unique("query_id", keep="first", maintain_order=True)
+        for name, total in self.originals.items():
+            total.add(queries[old_column(name)].drop_nulls().to_numpy())
+        for column, counts in self.counts.items():
+            named = block.select(pl.col(column).fill_null(UNKNOWN), pl.col(main).alias("inside"))
+            counts.update(
+                {(str(one), bool(inside)): n for one, inside, n in named.group_by(pl.all()).len().iter_rows()}
+            )
+        if len(self.examples) < _EXAMPLES:
+            first = block.filter(main).unique("query_id", keep="first", maintain_order=True)
+            self.examples += first.head(_EXAMPLES - len(self.examples)).to_dicts()
+        self.texts.add(block["original_text"], block["text"])
+        if "context" in block.columns:
+            self.contexts += block["context"].count()
+            self.told.add(block["context"])
+
+    def close(self) -> None:
+        """Let go of files."""
+        self.texts.close()
+        self.told.close()
+
+    def sizes(self, subset: str) -> dict[str, int]:
+        """The pairs of a subset in each split."""
+        return {split: self.subsets[subset].splits[split] for split in self.splits}
+
+    def shown(self) -> list[tuple[str, SubsetNumbers]]:
+        """The subsets by the names that readers see, all pairs first."""
+        return [(name if name == ALL else self.facts.shown(name), one) for name, one in self.subsets.items()]
+
+    def column_counts(self, column: str) -> list[tuple[str, int, int]]:
+        """Each value of a column with its pairs and those of them in the main subset, most frequent first."""
+        counts = self.counts[column]
+        values = {value for value, _ in counts}
+        found = [(one, counts[one, True] + counts[one, False], counts[one, True]) for one in values]
+        return sorted(found, key=lambda row: (-row[1], row[0].encode()))
+
+
+def counts_table(found: PairNumbers) -> list[str]:
     """Pairs and queries of each subset, by split, and by group of the query where there are groups."""
-    names = list(splits)
-    groups = GROUPS if facts.scheme == REFAIRMULATE else ()
-    rows = []
-    for name, part in subsets_of(pairs, facts):
-        by_split = [part.filter(pl.col("split") == split).height for split in names]
-        by_group = [part.filter(pl.col("group") == group).height for group in groups]
-        rows.append([name, part.height, part["query_id"].n_unique(), *by_split, *by_group])
-    return table(["subset", "pairs", "queries", *names, *(f"group {group}" for group in groups)], rows)
+    groups = GROUPS if found.facts.scheme == REFAIRMULATE else ()
+    rows = [
+        [name, one.pairs, one.queries, *(one.splits[split] for split in found.splits),
+         *(one.groups[group] for group in groups)]
+        for name, one in found.shown()
+    ]  # fmt: skip
+    return table(["subset", "pairs", "queries", *found.splits, *(f"group {group}" for group in groups)], rows)
 
 
-def means_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+def means_table(found: PairNumbers) -> list[str]:
     """Mean old and new value and gain of each measure in each subset, with n."""
-    rows = []
-    for name, part in subsets_of(pairs, facts):
-        for one in facts.measures:
-            found = means(part, one.name)
-            rows.append([name, code(one.name), found.n, *map(shown, (found.old, found.new, found.gain))])
+    rows = [
+        [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
+        for name, subset in found.shown()
+        for measure, sums in subset.sums.items()
+    ]
     return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
 
 
@@ -102,38 +168,20 @@ def _ends(row: Mapping[str, Any]) -> str:
     return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
 
 
-def robust_table(pairs: pl.DataFrame, facts: Facts) -> list[str]:
+def robust_table(found: PairNumbers) -> list[str]:
     """Of the pairs of each subset that are known under every ranker, how many are robust; none without rankers."""
-    if not facts.robust_rankers:
+    if not found.facts.robust_rankers:
         return []
     rows = []
-    for name, part in subsets_of(pairs, facts):
-        known = part["robust"].drop_nulls()
-        n, hits = len(known), int(known.sum())
-        low, high = wilson(hits, n)
-        rows.append([name, part.height, n, hits, _percent(hits / n if n else math.nan), _percent(low), _percent(high)])
+    for name, one in found.shown():
+        low, high = wilson(one.robust, one.known)
+        share = one.robust / one.known if one.known else math.nan
+        rows.append([name, one.pairs, one.known, one.robust, *map(_percent, (share, low, high))])
     return table(["subset", "pairs", "known (n)", "robust", "share", "low", "high"], rows)
 
 
 def _percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.1f}%"
-
-
-def column_counts(pairs: pl.DataFrame, column: str, subset: str) -> list[tuple[str, int, int]]:
-    """Each value of a column with its pairs and those of them in the subset, most frequent first."""
-    named = pairs.select(pl.col(column).fill_null(UNKNOWN), pl.col(subset).alias("inside"))
-    found = named.group_by(column).agg(pl.len().alias("n"), pl.col("inside").sum())
-    return [(str(one), n, inside) for one, n, inside in found.sort("n", column, descending=[True, False]).iter_rows()]
-
-
-def personal_marks(pairs: pl.DataFrame) -> tuple[int, int, int]:
-    """How many different texts there are, and how many of them hold an address for mail or seven digits in a row."""
-    texts = pl.concat([pairs["original_text"], pairs["text"].alias("original_text")]).drop_nulls().unique().to_list()
-    return (
-        len(texts),
-        sum(bool(_MAIL.search(text)) for text in texts),
-        sum(bool(_DIGITS.search(text)) for text in texts),
-    )
 
 
 def size_category(rows: int) -> str:

@@ -8,6 +8,7 @@ null in all that depends on it. Measures by which pairs were chosen may have a f
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -35,7 +36,7 @@ _ABOUT = {
     "method": "what made the rewritten query",
     "group": "of the query: 1 effective without lean, 2 effective with lean, 3 not effective without lean, 4 neither",
     "label": "the label of the selection",
-    "outcome": "what became of effectiveness and lean, by name",
+    "outcome": "the change of effectiveness and lean, by name",
     "score": "the score of the selection; larger is better",
 }
 _OF_GROUPS = ("group", "label", "score")
@@ -163,7 +164,7 @@ def _other(name: str, found: pl.DataType) -> pl.Expr:
 
 
 def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
-    # What became of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
+    # The outcome of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
     free = {"robust", *measure_columns(facts), *(() if facts.scheme == REFAIRMULATE else ("outcome",))}
     free |= set() if facts.query_text else {"original_text"}
     for name in columns_of(facts):
@@ -197,17 +198,50 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
             )
 
 
-def parquet_bytes(pairs: pl.DataFrame) -> bytes:
-    """One Parquet file; the same rows give the same bytes under the same pyarrow."""
-    table, sink = _arrow(pairs), pa.BufferOutputStream()
-    # Without the stored Arrow schema, large_string and string are one type in the file.
-    with pq.ParquetWriter(
-        sink, table.schema, version="2.6", data_page_version="1.0", compression="zstd", compression_level=3,
-        use_dictionary=True, write_statistics=True, write_page_checksum=True, store_schema=False,
-    ) as writer:  # fmt: skip
+class PairFile:
+    """One Parquet file, written block by block; the same rows give the same bytes under the same pyarrow."""
+
+    def __init__(self, path: Path | pa.NativeFile) -> None:
+        self._path = path
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pl.DataFrame] = []
+
+    def add(self, pairs: pl.DataFrame) -> None:
+        """More pairs. Row groups have the same number of rows, however many come at a time."""
+        self._waiting.append(pairs)
+        rows = pl.concat(self._waiting) if len(self._waiting) > 1 else pairs
+        full = rows.height - rows.height % _ROW_GROUP
+        self._write(rows[:full])
+        self._waiting = [rows[full:]]
+
+    def _write(self, pairs: pl.DataFrame) -> None:
+        table = _arrow(pairs)
+        if self._writer is None:
+            # Without the stored Arrow schema, large_string and string are one type in the file.
+            self._writer = pq.ParquetWriter(
+                self._path, table.schema, version="2.6", data_page_version="1.0", compression="zstd",
+                compression_level=3, use_dictionary=True, write_statistics=True, write_page_checksum=True,
+                store_schema=False,
+            )  # fmt: skip
         # The package datasets stops at a row group without rows, and reads a file without row groups.
         if table.num_rows:
-            writer.write_table(table, row_group_size=_ROW_GROUP)
+            self._writer.write_table(table, row_group_size=_ROW_GROUP)
+
+    def close(self) -> None:
+        """Write what is left."""
+        waiting, self._waiting = self._waiting, []
+        for rows in waiting:
+            self._write(rows)
+        if self._writer is not None:
+            self._writer.close()
+
+
+def parquet_bytes(pairs: pl.DataFrame) -> bytes:
+    """The file of some pairs."""
+    sink = pa.BufferOutputStream()
+    file = PairFile(sink)
+    file.add(pairs)
+    file.close()
     return bytes(sink.getvalue().to_pybytes())
 
 

@@ -12,7 +12,8 @@ The same pairs and facts give the same bytes: rows are sorted, and no time, host
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,20 +22,23 @@ import polars as pl
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import digest_file
-from askew.publish import files, layouts
+from askew.publish import files
 from askew.publish.card import card
 from askew.publish.croissant import croissant
-from askew.publish.facts import BOXES, REFAIRMULATE, Facts, canonical_json, read_facts
-from askew.publish.invariants import problems
-from askew.publish.pairs import canonical, parquet_bytes
-from askew.publish.repair import Tables, repair_files
-from askew.publish.selection import GROUPS
-from askew.publish.splits import SALT, check_shares, leaks, with_split
-from askew.publish.withheld import withhold
+from askew.publish.facts import BOXES, Facts, canonical_json, read_facts
+from askew.publish.invariants import Problems
+from askew.publish.numbers import ALL, PairNumbers
+from askew.publish.pairs import PairFile, canonical
+from askew.publish.papers import papers_of
+from askew.publish.repair import Tables
+from askew.publish.splits import SALT, Originals, check_shares, with_split
+from askew.publish.withheld import Withholding, named_by_text
 
 # 2: columns of measures are identifiers (gain_RR_10), and licenses are under the key license.
 FORMAT = 2
 _SHOWN = 10
+# Pairs from the beginning, in blocks, each time it is called.
+Blocks = Callable[[], Iterator[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Published:
 
 
 def publish(
-    pairs: pl.DataFrame,
+    pairs: pl.DataFrame | Blocks,
     facts: Mapping[str, Any],
     out: Path,
     shares: Mapping[str, float] | None = None,
@@ -58,30 +62,80 @@ def publish(
 
     ``shares`` are the sizes of the splits; ``repair`` what RePair publishes beside the pairs, for the scheme boxes.
     Where the facts say ``query_text: false``, the texts of the original queries are checked, split by, and not written.
+    Pairs may come in blocks: a function that gives them from the beginning each time it is called, in the order of the
+    query ids, all pairs of a query in one block.
     """
     out = Path(out)
     files.refuse_full(out)
-    checked, parts = read_facts(facts), check_shares(shares)
-    whole = replace(checked, query_text=True)
-    table = every = with_split(canonical(pairs, whole), parts)
-    _refuse([*problems(every, whole), *leaks(every)])
-    if not checked.query_text:
-        table, repair, checked = withhold(every, repair, checked)
-    papers = _papers(table, checked, repair)
-    with files.new_folder(out) as folder:
-        _write(folder, table, checked, parts, papers)
-    left_out = every.height - table.height
-    return Published(out, _split_sizes(table, parts), _subset_sizes(table, checked), left_out)
+    return _Writing(_blocks(pairs), read_facts(facts), check_shares(shares), repair).publish(out)
+
+
+def _blocks(pairs: pl.DataFrame | Blocks) -> Blocks:
+    return (lambda: iter([pairs])) if isinstance(pairs, pl.DataFrame) else pairs
+
+
+class _Writing:
+    """Looks at all pairs, then writes them, a block at a time."""
+
+    def __init__(self, blocks: Blocks, facts: Facts, shares: dict[str, float], repair: Tables | None) -> None:
+        self._blocks, self.facts, self.shares, self.repair = blocks, facts, shares, repair
+        self.originals = Originals()
+        self._texts: Withholding | None = None
+
+    def publish(self, out: Path) -> Published:
+        """Write the folder whole, or raise."""
+        self._check()
+        more: dict[str, int] = {}
+        if not self.facts.query_text:
+            self._texts = Withholding(self.originals.texts, self.repair)
+            self.repair, more = self._texts.tables(self.repair)
+        if self.repair is not None and self.facts.scheme != BOXES:
+            raise ConfigError(f"facts, scheme: expected {BOXES} for RePair's tables, found {self.facts.scheme}")
+        with files.new_folder(out) as folder, ExitStack() as stack:
+            numbers = self._write(folder, more, stack)
+        left_out = 0 if self._texts is None else self._texts.left_out
+        return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out)
+
+    def _whole(self) -> Iterator[pl.DataFrame]:
+        """The pairs as they are checked: with all texts, and their split."""
+        whole = replace(self.facts, query_text=True)
+        for block in self._blocks():
+            yield with_split(canonical(block, whole), self.shares)
+
+    def _check(self) -> None:
+        found, named = Problems(replace(self.facts, query_text=True)), 0
+        for block in self._whole():
+            found.look(block)
+            self.originals.look(block)
+            named += 0 if self.facts.query_text else named_by_text(block)
+        _refuse([*found.lines(), *self.originals.leaks()])
+        if named:
+            raise DataError(f"pairs: {named} query ids are the texts of their queries; give the queries other ids")
+
+    def _write(self, folder: Path, more: dict[str, int], stack: ExitStack) -> PairNumbers:
+        splits = split_files(self.shares)
+        numbers = stack.enter_context(closing(PairNumbers(self.facts, splits)))
+        papers = stack.enter_context(closing(papers_of(folder, self.facts, self.repair)))
+        data = {split: files.place(folder, name) for split, name in splits.items()}
+        written = {split: stack.enter_context(closing(PairFile(path))) for split, path in data.items()}
+        for whole in self._whole():
+            block = whole if self._texts is None else self._texts.pairs(whole, self.facts)
+            numbers.add(block)
+            numbers.echoes += self.originals.echoes(block) if self.facts.query_text else 0
+            papers.add(block)
+            for split, file in written.items():
+                file.add(block.filter(pl.col("split") == split).drop("split"))
+        for file in written.values():
+            file.close()
+        papers.finish()
+        facts = self.facts if self._texts is None else self._texts.counted(self.facts, more)
+        _describe(folder, numbers, facts, self.shares)
+        return numbers
 
 
 def split_files(shares: Mapping[str, float]) -> dict[str, str]:
     """The file of each split."""
     return {split: f"data/{split}-00000-of-00001.parquet" for split in shares}
-
-
-def group_file(group: int) -> str:
-    """The published name of a group's table."""
-    return f"group_{group}_results.tsv"
 
 
 def _refuse(broken: list[str]) -> None:
@@ -90,51 +144,28 @@ def _refuse(broken: list[str]) -> None:
         raise DataError("pairs: not published, for these rules do not hold:\n" + "\n".join(broken[:_SHOWN]) + more)
 
 
-def _papers(table: pl.DataFrame, facts: Facts, repair: Tables | None) -> dict[str, str]:
-    """The pairs in the papers' own files."""
-    if facts.scheme == BOXES:
-        return repair_files(table, facts, repair)
-    if repair is not None:
-        raise ConfigError(f"facts, scheme: expected {BOXES} for RePair's tables, found {facts.scheme}")
-    if facts.scheme != REFAIRMULATE:
-        return {}
-    subsets = {
-        f"json/{name}": layouts.json_text(layouts.entries(table, facts, subset))
-        for subset, name in layouts.SUBSET_FILES.items()
-    }
-    return subsets | {f"tsv/{group_file(group)}": layouts.group_tsv(table, facts, group) for group in GROUPS}
-
-
-def _write(folder: Path, table: pl.DataFrame, facts: Facts, shares: dict[str, float], papers: dict[str, str]) -> None:
-    splits = split_files(shares)
-    for split, name in splits.items():
-        files.write(folder, name, parquet_bytes(table.filter(pl.col("split") == split).drop("split")))
-    for name, text in papers.items():
-        files.write(folder, name, text)
-    data = files.walk(folder)[0]
+def _describe(folder: Path, numbers: PairNumbers, facts: Facts, shares: dict[str, float]) -> None:
+    """What people and machines read about the data, and the checksums of all."""
+    splits, data = split_files(shares), files.walk(folder)[0]
     digests = {name: digest_file(path) for name, path in data.items()}
     sizes = {name: path.stat().st_size for name, path in data.items()}
-    files.write(folder, "croissant.json", canonical_json(croissant(table, facts, splits, digests, sizes)))
+    files.write(folder, "croissant.json", canonical_json(croissant(numbers, facts, splits, digests, sizes)))
     files.write(
-        folder, "README.md", card(table, facts, splits, [name for name in digests if name not in splits.values()])
+        folder, "README.md", card(numbers, facts, splits, [name for name in digests if name not in splits.values()])
     )
-    files.write(folder, "askew.json", canonical_json(_statement(table, facts, shares)))
+    files.write(folder, "askew.json", canonical_json(_statement(numbers, facts, shares)))
     digests = {name: digest_file(path) for name, path in files.walk(folder)[0].items()}
     files.write(folder, files.CHECKSUMS, files.checksum_text(digests))
 
 
-def _statement(table: pl.DataFrame, facts: Facts, shares: dict[str, float]) -> dict[str, Any]:
+def _statement(numbers: PairNumbers, facts: Facts, shares: dict[str, float]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "facts": facts.stated,
         "split": {"salt": SALT, "shares": [[name, share] for name, share in shares.items()]},
-        "pairs": {"splits": _split_sizes(table, shares), "subsets": _subset_sizes(table, facts)},
+        "pairs": {"splits": numbers.sizes(ALL), "subsets": _subset_sizes(numbers)},
     }
 
 
-def _split_sizes(table: pl.DataFrame, shares: Mapping[str, float]) -> dict[str, int]:
-    return {split: table.filter(pl.col("split") == split).height for split in shares}
-
-
-def _subset_sizes(table: pl.DataFrame, facts: Facts) -> dict[str, int]:
-    return {subset: int(table[subset].sum()) for subset in facts.subsets}
+def _subset_sizes(numbers: PairNumbers) -> dict[str, int]:
+    return {subset: numbers.subsets[subset].pairs for subset in numbers.facts.subsets}

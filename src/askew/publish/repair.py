@@ -69,19 +69,18 @@ def box_file(facts: Facts, box: str, what: str = "tsv") -> str:
     return f"{FOLDER}/{value_name(facts)}.boxes/{box}.{what}"
 
 
-def repair_files(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[str, str]:
-    """The text of every file by its name."""
+def agg_files(facts: Facts, tables: Tables | None) -> dict[str, str]:
+    """The text of the aggregated tables by their names."""
+    given = {} if tables is None else tables.aggregated
+    return {agg_file(facts, kind): agg_text(table, facts, kind) for kind, table in given.items()}
+
+
+def box_lines(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[str, str]:
+    """For some pairs, all of some queries, the lines of the boxes and of their judgements by the names of the files."""
     found = {box_file(facts, box): box_text(pairs, facts, box) for box in facts.subsets}
-    if tables is None:
-        return found
-    for kind, table in tables.aggregated.items():
-        found[agg_file(facts, kind)] = agg_text(table, facts, kind)
-    if tables.judgements is not None:
+    if tables is not None and tables.judgements is not None:
         for box in facts.subsets:
             found[box_file(facts, box, "qrels.tsv")] = _qrels_text(tables.judgements, pairs.filter(box)["query_id"])
-    broken = next(_agg_problems(found, pairs, facts), None)
-    if broken:
-        raise DataError(broken)
     return found
 
 
@@ -119,12 +118,38 @@ def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts)
         qrels = box_file(facts, box, "qrels.tsv")
         if qrels in texts:
             yield from _qrels_problems(texts[qrels], set(pairs.filter(box)["query_id"]), qrels)
-    yield from _agg_problems(texts, pairs, facts)
+    agreement = Agreement(texts, facts)
+    agreement.look(pairs)
+    yield from agreement.problems
 
 
-def _agg_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+class Agreement:
+    """Whether aggregated tables agree with each other and with the pairs, which come in blocks."""
+
+    def __init__(self, texts: Mapping[str, str], facts: Facts) -> None:
+        self._name, self._measure = agg_file(facts, "all"), facts.selection.measure
+        read: dict[str, pl.DataFrame] = {}
+        self._first = list(_agg_problems(texts, facts, read))
+        self._every = read.get("all")
+        self._missing: dict[str, tuple[int, str]] = {}
+
+    def look(self, pairs: pl.DataFrame) -> None:
+        """Compare more pairs."""
+        for what, missing in _overlap(self._every, pairs, self._measure) if self._every is not None else ():
+            count, first = self._missing.get(what, (0, missing["qid"][0][:_SHOWN]))
+            self._missing[what] = count + missing.height, first
+
+    @property
+    def problems(self) -> list[str]:
+        """One line for each thing that does not agree."""
+        return self._first + [
+            f"{self._name}: {count} {what} of the Parquet rows are not in it with their values; first: query {first!r}"
+            for what, (count, first) in self._missing.items()
+        ]
+
+
+def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.DataFrame]) -> Iterator[str]:
     names = {kind: agg_file(facts, kind) for kind in AGGREGATED}
-    read = {}
     for kind, name in names.items():
         if name in texts:
             try:
@@ -135,8 +160,6 @@ def _agg_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -
         yield from _text_problems(read, names)
     if "gold" in read:
         yield from _gold_problems(read["gold"], read.get("all"), names)
-    if "all" in read:
-        yield from _overlap_problems(read["all"], pairs, facts.selection.measure, names["all"])
 
 
 def _text_problems(read: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Iterator[str]:
@@ -207,8 +230,8 @@ def _is_gold(table: pl.DataFrame) -> Flags:
     return np.asarray(is_original | Criterion.parse(CRITERIA["gold"]).met(values, original))
 
 
-def _overlap_problems(every: pl.DataFrame, pairs: pl.DataFrame, measure: str, name: str) -> Iterator[str]:
-    """Every original and every chosen candidate of the release is in the table with its text and value."""
+def _overlap(every: pl.DataFrame, pairs: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The originals and chosen candidates of the release that are not in the table with their text and value."""
     is_original = pl.col("order") == ORIGINAL
     for what, value, text, rows in (
         ("originals", old_column(measure), "original_text", every.filter(is_original)),
@@ -218,8 +241,7 @@ def _overlap_problems(every: pl.DataFrame, pairs: pl.DataFrame, measure: str, na
         wanted = pairs.select(qid="query_id", query=pl.col(text).fill_null(""), value=value).unique(maintain_order=True)
         missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
         if missing.height:
-            first = f"first: query {missing['qid'][0][:_SHOWN]!r}"
-            yield f"{name}: {missing.height} {what} of the Parquet rows are not in it with their values; {first}"
+            yield what, missing
 
 
 def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:

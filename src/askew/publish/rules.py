@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,32 @@ CLOSE = 1e-9
 _SHOWN = 60
 
 
-def broken(pairs: pl.DataFrame, wrong: Flags | pl.Expr | pl.Series, said: str, *shown: str) -> Iterator[str]:
-    """A line if some pairs are wrong; ``shown`` are the columns of which the first one's values are told."""
+@dataclass(frozen=True)
+class Broken:
+    """How many pairs break a rule, of how many that it is about, and the first of them."""
+
+    said: str
+    wrong: int
+    of: int
+    first: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.said}: broken by {self.wrong} of {self.of} pairs; first: {self.first}"
+
+    def __add__(self, other: Broken) -> Broken:
+        return Broken(self.said, self.wrong + other.wrong, self.of + other.of, self.first or other.first)
+
+
+def broken(pairs: pl.DataFrame, wrong: Flags | pl.Expr | pl.Series, said: str, *shown: str) -> Iterator[Broken]:
+    """Which pairs are wrong; ``shown`` are the columns of which the first one's values are told."""
     mask = pl.Series(wrong) if isinstance(wrong, np.ndarray) else wrong
     rows = pairs.filter(mask)
+    where = ""
     if rows.height:
         first = rows.row(0, named=True)
         names = {"query_id": "query", "variant_id": "variant"}
         where = ", ".join(f"{names.get(name, name)} {_short(first[name])}" for name in (*names, *shown))
-        yield f"{said}: broken by {rows.height} of {pairs.height} pairs; first: {where}"
+    yield Broken(said, rows.height, pairs.height, where)
 
 
 def _short(value: Any) -> str:
@@ -36,7 +54,7 @@ def values(pairs: pl.DataFrame, name: str) -> Floats:
     return pairs[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-def once(pairs: pl.DataFrame, subset: str, shown: str) -> Iterator[str]:
+def once(pairs: pl.DataFrame, subset: str, shown: str) -> Iterator[Broken]:
     """A query has one pair of the subset at most."""
     chosen = pairs.filter(subset)
     yield from broken(chosen, pl.col("query_id").is_duplicated(), f"a query has one {shown} pair at most")

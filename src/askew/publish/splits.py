@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import polars as pl
 
@@ -50,12 +51,47 @@ def normals(texts: pl.Series) -> pl.Series:
     return pl.DataFrame([texts.alias("text")]).join(lookup, on="text", how="left", maintain_order="left")["normal"]
 
 
-def echoes(pairs: pl.DataFrame) -> int:
-    """How many pairs have a rewritten text that is, normalised, an original query of another part."""
-    own = pairs.select(normals(pairs["text"]).alias("normal"), "split")
-    originals = pairs.select(normals(pairs["original_text"]).alias("normal"), pl.col("split").alias("other")).unique()
-    # A normalised original stands in one part only, so the join adds no rows.
-    return own.join(originals, on="normal").filter(pl.col("split") != pl.col("other")).height
+class Originals:
+    """The original queries of a release: their normalised texts and the part each is in."""
+
+    def __init__(self) -> None:
+        self._found: list[pl.DataFrame] = []
+
+    def look(self, pairs: pl.DataFrame) -> None:
+        """More pairs with their part."""
+        queries = pairs.select("query_id", "split", "original_text").unique(maintain_order=True)
+        self._found.append(
+            queries.select("query_id", "split", normals(queries["original_text"]).alias("normal")).unique()
+        )
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row for each query, or more where it has several texts or parts."""
+        return pl.concat(self._found)
+
+    @cached_property
+    def texts(self) -> pl.Series:
+        """The normalised texts."""
+        return self.table["normal"].unique()
+
+    @cached_property
+    def _parts(self) -> pl.DataFrame:
+        return self.table.select("normal", pl.col("split").alias("other")).unique()
+
+    def echoes(self, pairs: pl.DataFrame) -> int:
+        """How many pairs have a rewritten text that is, normalised, an original query of another part."""
+        own = pairs.select(normals(pairs["text"]).alias("normal"), "split")
+        # A normalised original stands in one part only, so the join adds no rows.
+        return own.join(self._parts, on="normal").filter(pl.col("split") != pl.col("other")).height
+
+    def leaks(self) -> Iterable[str]:
+        """One line for each kind of leakage between the parts."""
+        for key, what in (("query_id", "query ids"), ("normal", "normalised original texts")):
+            found = several(self.table.drop_nulls(key), key)
+            if found.height:
+                first = found.row(0, named=True)
+                shown = f"{str(first[key])[:60]!r} in {', '.join(first['split'])}"
+                yield f"splits: {found.height} {what} stand in more than one split; first: {shown}"
 
 
 def several(pairs: pl.DataFrame, key: str) -> pl.DataFrame:
@@ -66,10 +102,6 @@ def several(pairs: pl.DataFrame, key: str) -> pl.DataFrame:
 
 def leaks(pairs: pl.DataFrame) -> Iterable[str]:
     """One line for each kind of leakage between the parts."""
-    named = pairs.select("query_id", "split", normals(pairs["original_text"]).alias("normal"))
-    for key, what in (("query_id", "query ids"), ("normal", "normalised original texts")):
-        found = several(named.drop_nulls(key), key)
-        if found.height:
-            first = found.row(0, named=True)
-            shown = f"{str(first[key])[:60]!r} in {', '.join(first['split'])}"
-            yield f"splits: {found.height} {what} stand in more than one split; first: {shown}"
+    found = Originals()
+    found.look(pairs)
+    return found.leaks()

@@ -29,25 +29,48 @@ def no_texts(where: object) -> DataError:
     )
 
 
-def withhold(
-    pairs: pl.DataFrame, tables: Tables | None, facts: Facts
-) -> tuple[pl.DataFrame, Tables | None, Facts]:  # fmt: skip
-    """The pairs and RePair's tables without the texts, and the facts with the number of those left out."""
-    own = normals(pairs["original_text"])
-    named = int((normals(pairs["query_id"]) == own).sum())
-    if named:
-        raise DataError(f"pairs: {named} query ids are the texts of their queries; give the queries other ids")
-    aggregated = {} if tables is None else tables.aggregated
-    originals = pl.concat([own, *(normals(_originals(table)) for table in aggregated.values())]).unique().implode()
-    kept = pairs.filter(~normals(pairs["text"]).is_in(originals))
-    kept = kept.drop("context", strict=False).with_columns(original_text=pl.lit(None, pl.String))
-    check_withheld(kept, facts)
-    left_out = {f"publish: {_SAME}": pairs.height - kept.height}
-    if tables is not None:
-        ours = {kind: _without_texts(table, originals) for kind, table in aggregated.items()}
-        left_out |= {f"agg.{kind}: {_SAME}": table.height - ours[kind].height for kind, table in aggregated.items()}
-        tables = replace(tables, aggregated=ours)
-    return kept, tables, _counted(facts, left_out)
+class Withholding:
+    """Leaves the texts out of pairs and of RePair's tables, and counts what would have given one away.
+
+    ``originals`` are the normalised texts of all original queries.
+    """
+
+    def __init__(self, originals: pl.Series, tables: Tables | None) -> None:
+        self._aggregated = {} if tables is None else dict(tables.aggregated)
+        others = [normals(_originals(table)) for table in self._aggregated.values()]
+        self._texts = (
+            pl.concat([originals.alias("normal"), *(one.alias("normal") for one in others)]).unique().implode()
+        )
+        self.left_out = 0
+
+    def pairs(self, pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+        """The pairs without the texts."""
+        kept = pairs.filter(~normals(pairs["text"]).is_in(self._texts))
+        self.left_out += pairs.height - kept.height
+        kept = kept.drop("context", strict=False).with_columns(original_text=pl.lit(None, pl.String))
+        check_withheld(kept, facts)
+        return kept
+
+    def tables(self, tables: Tables | None) -> tuple[Tables | None, dict[str, int]]:
+        """RePair's tables without the texts, and how many rows of each were left out."""
+        if tables is None:
+            return None, {}
+        ours = {kind: _without_texts(table, self._texts) for kind, table in self._aggregated.items()}
+        left_out = {
+            f"agg.{kind}: {_SAME}": self._aggregated[kind].height - table.height for kind, table in ours.items()
+        }
+        return replace(tables, aggregated=ours), left_out
+
+    def counted(self, facts: Facts, more: Mapping[str, int]) -> Facts:
+        """The facts with the number of those left out."""
+        found = {f"publish: {_SAME}": self.left_out, **more}
+        known = {reason: count for reason, count in found.items() if count}
+        return replace(facts, stated={**facts.stated, "dropped": {**facts.mapping("dropped"), **known}})
+
+
+def named_by_text(pairs: pl.DataFrame) -> int:
+    """How many pairs have a query id that is the text of their query."""
+    return int((normals(pairs["query_id"]) == normals(pairs["original_text"])).sum())
 
 
 def _originals(table: pl.DataFrame) -> pl.Series:
@@ -59,8 +82,3 @@ def _without_texts(table: pl.DataFrame, originals: pl.Series) -> pl.DataFrame:
     is_original = pl.col("order") == ORIGINAL
     kept = table.filter(is_original | ~normals(table["query"]).is_in(originals))
     return kept.with_columns(query=pl.when(is_original).then(pl.lit("")).otherwise("query"))
-
-
-def _counted(facts: Facts, left_out: Mapping[str, int]) -> Facts:
-    found = {reason: count for reason, count in left_out.items() if count}
-    return replace(facts, stated={**facts.stated, "dropped": {**facts.mapping("dropped"), **found}})

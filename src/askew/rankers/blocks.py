@@ -38,6 +38,49 @@ def describe_file(path: Path) -> Known:
     return {"size": path.stat().st_size, "blocks": "".join(sums)}
 
 
+class BlockWriter:
+    """A new file whose checksums are computed while it is written: ``known`` is what ``describe_file`` would say."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._sums: list[str] = []
+        self._size, self._room, self._sum = 0, BLOCK, 0
+
+    def write(self, array: Any) -> None:
+        """Append the bytes of an array."""
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        self._file.write(data)
+        self._size += len(data)
+        at = 0
+        while at < len(data):
+            part = data[at : at + self._room]
+            self._sum = zlib.crc32(part, self._sum)
+            at, self._room = at + len(part), self._room - len(part)
+            if not self._room:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self._sums.append(f"{self._sum:08x}")
+        self._room, self._sum = BLOCK, 0
+
+    @property
+    def known(self) -> Known:
+        """What is remembered of the file, once it is closed."""
+        return {"size": self._size, "blocks": "".join(self._sums)}
+
+    def close(self) -> None:
+        """End the file."""
+        if self._room < BLOCK:
+            self._end_block()
+        self._file.close()
+
+    def __enter__(self) -> BlockWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def is_lazy(known: Known) -> bool:
     """Whether the blocks of a file are compared as they are read, and not all at once."""
     return "blocks" in known and int(known["size"]) > CHECK_WHOLE
@@ -141,6 +184,13 @@ class CheckedArray:
         self.raw: Any = flat if width is None else flat.reshape(-1, width)
         self._row = flat.itemsize * (width or 1)
         self._guard = BlockChecker(path, memoryview(flat.view(np.uint8)), known)
+
+    @classmethod
+    def of(cls, array: Any) -> CheckedArray:
+        """An array that is in memory: there is nothing to compare."""
+        made = cls.__new__(cls)
+        made.raw, made._row, made._guard = array, array.itemsize, BlockChecker(Path(), b"", {})
+        return made
 
     def check(self, starts: Any, stops: Any) -> None:
         """Compare the blocks of ranges of elements or rows."""

@@ -7,6 +7,7 @@ by its folder. An encoder without a trained head is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
-from askew.models import identify, load_model
+from askew.models import halving, identify, load_model
 from askew.plugins.kinds import RankerPlugin
 from askew.rankers.common import check_k, one_word, query_texts, ranked
 from askew.rankers.disk import StoredTexts, places_of, read_doc_ids, read_header
@@ -64,7 +65,8 @@ class CrossEncoderRanker:
         if not pairs:
             return found
         count_model_calls(len(pairs))
-        scores = np.asarray(self._model.predict(pairs, batch_size=self._batch, show_progress_bar=False))
+        predict = partial(self._model.predict, pairs, show_progress_bar=False)
+        scores = np.asarray(halving(self._model, self._batch, lambda size: predict(batch_size=size)))
         if scores.ndim != 1:
             raise ConfigError(f"crossencoder: expected a model with one score for a pair, found {scores.shape[1]}")
         return ranked(rows, found.docs, scores, len(queries), k)

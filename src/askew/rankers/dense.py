@@ -20,7 +20,7 @@ import pyarrow as pa
 from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.ranking import Hits
-from askew.models import MINILM, identify, load_model
+from askew.models import MINILM, halving, identify, load_model
 from askew.plugins.limits import Count, OneOf
 from askew.rankers.blocks import CheckedArray
 from askew.rankers.common import check_k, check_weights, join_hits, one_word, query_texts
@@ -110,9 +110,10 @@ def search_exactly(queries: Any, vectors: Any, k: int) -> Hits:
 def _encode(encoder: Any, side: str, texts: list[str], prompt: str, batch_size: int) -> Any:
     count_model_calls(len(texts))
     encode = encoder.encode_query if side == "query" else encoder.encode_document
-    vectors = encode(
-        texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True,
-        normalize_embeddings=_similarity(encoder) == "cosine", **({"prompt": prompt} if prompt else {}),
+    how = {"normalize_embeddings": _similarity(encoder) == "cosine", **({"prompt": prompt} if prompt else {})}
+    vectors = halving(
+        encoder, batch_size,
+        lambda size: encode(texts, batch_size=size, show_progress_bar=False, convert_to_numpy=True, **how),
     )  # fmt: skip
     return np.ascontiguousarray(vectors, np.float32)
 

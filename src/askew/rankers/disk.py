@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, StoreError
 from askew.core.whole_files import write_whole, written_whole
-from askew.rankers.blocks import BlockChecker, check_file, check_size, describe_file, is_lazy, remedy
+from askew.rankers.blocks import BlockChecker, Known, check_file, check_size, describe_file, is_lazy, remedy
 
 FORMAT = 2
 _READ = (1, 2)
 TEXTS = "texts.arrow"
+_TEXTS_BATCH = 1 << 13
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -67,10 +68,13 @@ def new_folder(folder: Path) -> Path:
     return folder
 
 
-def write_header(folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any]) -> None:
-    """Write the header, which makes the folder an index."""
+def write_header(
+    folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any], known: Mapping[str, Known] | None = None
+) -> None:
+    """Write the header, which makes the folder an index. Files that are not ``known`` are read for their checksums."""
     names = [*files, *([TEXTS] if (folder / TEXTS).exists() else [])]
-    known = {name: describe_file(folder / name) for name in names}
+    known = known or {}
+    known = {name: known[name] if name in known else describe_file(folder / name) for name in names}
     write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": known})
 
 
@@ -131,21 +135,50 @@ def refuse_repeats(doc_ids: pa.Array) -> None:
     if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
         counts = pc.value_counts(doc_ids)
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
-        raise DataError(f"documents: the document id {twice!r} stands there more than once")
+        raise DataError(f"documents: the document id {twice!r} occurs more than once")
 
 
 def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Table]:
     """Hand documents on while writing their texts beside the index, for rerankers, feedback and people."""
-    schema = pa.schema([("value", pa.large_string())])
-    with (
-        written_whole(folder / TEXTS) as temporary,
-        pa.OSFile(str(temporary), "wb") as sink,
-        pa.ipc.new_file(sink, schema) as writer,
-    ):
+    with written_whole(folder / TEXTS) as temporary, TextsWriter(temporary) as writer:
         for batch in batches:
-            texts = flat(batch["text"]).cast(pa.large_string()).fill_null("")
-            writer.write_batch(pa.record_batch([texts], schema=schema))
+            writer.write(flat(batch["text"]))
             yield batch
+
+
+class TextsWriter:
+    """Writes texts in batches of one size, so that the file does not depend on how they came."""
+
+    def __init__(self, path: Path) -> None:
+        self._schema = pa.schema([("value", pa.large_string())])
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, self._schema)
+        self._waiting: list[pa.Array] = []
+        self._rows = 0
+
+    def write(self, texts: pa.Array) -> None:
+        """Append texts; a missing one is empty."""
+        self._waiting.append(texts.cast(pa.large_string()).fill_null(""))
+        self._rows += len(texts)
+        if self._rows >= _TEXTS_BATCH:
+            rest = self._rows % _TEXTS_BATCH
+            self._write_waiting(self._rows - rest)
+
+    def _write_waiting(self, rows: int) -> None:
+        texts = pa.concat_arrays(self._waiting)
+        for start in range(0, rows, _TEXTS_BATCH):
+            part = texts.slice(start, min(_TEXTS_BATCH, rows - start))
+            self._writer.write_batch(pa.record_batch([part], schema=self._schema))
+        self._waiting, self._rows = [texts.slice(rows)], len(texts) - rows
+
+    def __enter__(self) -> TextsWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rows:
+            self._write_waiting(self._rows)
+        self._writer.close()
+        self._sink.close()
 
 
 class StoredTexts:

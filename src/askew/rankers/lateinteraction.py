@@ -19,7 +19,7 @@ import pyarrow as pa
 from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
-from askew.models import MINILM, identify, load_model
+from askew.models import MINILM, halving, identify, load_model
 from askew.plugins.kinds import RankerPlugin
 from askew.plugins.limits import Count, OneOf
 from askew.rankers.blocks import CheckedArray
@@ -71,7 +71,7 @@ def make_index(
 
 
 class LateInteractionRanker:
-    """MaxSim over token vectors, exact; or a reranker of another ranker's first documents."""
+    """MaxSim over token vectors, exact; or a reranker of another ranker's top-ranked documents."""
 
     def __init__(
         self, index: Path | str, first: RankerPlugin | None = None, depth: Count = 1000, batch_size: Count = 32,
@@ -131,5 +131,8 @@ def _encode(encoder: Any, side: str, texts: list[str], batch_size: int) -> list[
         return []
     count_model_calls(len(texts))
     encode = encoder.encode_query if side == "query" else encoder.encode_document
-    made = encode(texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True)
+    made = halving(
+        encoder, batch_size,
+        lambda size: encode(texts, batch_size=size, show_progress_bar=False, convert_to_numpy=True),
+    )  # fmt: skip
     return [np.ascontiguousarray(vectors, np.float32) for vectors in made]

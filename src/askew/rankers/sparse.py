@@ -8,6 +8,7 @@ model are the impacts of the postings, and the same skipping as for BM25 finds t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from askew.core.costs import count_model_calls
 from askew.core.errors import DataError
 from askew.core.ranking import Hits
-from askew.models import identify, load_model
+from askew.models import halving, identify, load_model
 from askew.plugins.limits import Count
 from askew.rankers.blocks import CheckedArray
 from askew.rankers.bm25.bags import MOST, BagSearcher, distinct_bags
@@ -98,6 +99,10 @@ class SparseRanker:
         return self._searcher.search(distinct_bags(offsets, terms[order], weights[order].astype(np.float64)), k)
 
 
+def _sparse(encode: Any, texts: list[str], most_terms: int | None, size: int) -> Any:
+    return encode(texts, batch_size=size, show_progress_bar=False, save_to_cpu=True, max_active_dims=most_terms)
+
+
 def _encode(
     encoder: Any, side: str, texts: list[str], batch_size: int, most_terms: int | None
 ) -> Iterator[tuple[Any, Any, Any]]:
@@ -106,10 +111,8 @@ def _encode(
     encode = encoder.encode_query if side == "query" else encoder.encode_document
     yield np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     for start in range(0, len(texts), batch_size):
-        found = encode(
-            texts[start : start + batch_size], batch_size=batch_size, show_progress_bar=False, save_to_cpu=True,
-            max_active_dims=most_terms,
-        ).coalesce()  # fmt: skip
+        some = texts[start : start + batch_size]
+        found = halving(encoder, batch_size, partial(_sparse, encode, some, most_terms)).coalesce()
         (rows, terms), weights = found.indices().numpy(), found.values().float().numpy()
         if len(weights) and not weights.min() >= 0:
             raise DataError(f"sparse: expected weights of zero or more from the model, found {weights.min()}")

@@ -1,1 +1,1 @@
-"""Reformulators: other ways to ask a query, one file for each family."""
+"""Reformulators: reformulations of a query, one file for each family."""

@@ -20,7 +20,7 @@ REQUE = "pes_Arab fra_Latn deu_Latn rus_Cyrl zsm_Latn tam_Taml swh_Latn zho_Hans
 
 
 class BackTranslateReformulator:
-    """The query after a journey through another language, one candidate for each language.
+    """The query translated to another language and back, one candidate for each language.
 
     ``languages`` are the codes of the languages between, separated by blanks; empty where ``model`` and ``back`` are
     one-way models. ``source`` is the code of the query's language. Without ``device``: on the GPU where there is one.

@@ -1,7 +1,7 @@
-"""Expansion by the chunks of the first passages that a sentence encoder finds nearest to the query, after BERT-QE.
+"""Expansion by the chunks of the top-ranked passages that a sentence encoder finds nearest to the query, after BERT-QE.
 
-BERT-QE (Zheng et al. 2020) cuts the first passages into overlapping chunks, scores them against the query and ranks
-with the best. Here each of the best chunks is appended to the query, which makes one candidate of each, with the
+BERT-QE (Zheng et al. 2020) cuts the top-ranked passages into overlapping chunks, scores them against the query and
+ranks with the best. Here each of the best chunks is appended to the query, which makes one candidate of each, with the
 document the chunk came from. The score is the cosine of the encoder's vectors. ReQue cuts chunks of 5 words that
 overlap by 2.
 """
@@ -22,7 +22,7 @@ from askew.reformulators.passages import NOTHING, add_expanded, positive
 
 
 class BertQe:
-    """Appends to the query a chunk of the first passages that an encoder finds near to it, one for each candidate."""
+    """Appends a chunk of the top-ranked passages that an encoder finds near to the query, one for each candidate."""
 
     method = "bertqe"
     reads = frozenset({"passages"})

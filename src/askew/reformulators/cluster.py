@@ -1,12 +1,12 @@
 """Feedback by clusters, after ReQue's docluster and termluster.
 
-``docluster``    The first passages are a graph: an edge where the cosine of their tf-idf is above ``similarity``. It is
-                 cut once (Girvan and Newman); each cluster of more than one passage lends the best ``words`` of its
-                 passages' top words, by tf-idf.
-``termcluster``  The terms of the first passages with a tf-idf above ``weight`` (numbers and terms of one or two letters
-                 left out) are a graph: an edge where two stand together in ``edges`` passages or more, which is also
-                 its weight. Cut by Louvain; each term of the query that is in a cluster brings its best ``words``
-                 neighbours there: most passages together first, then the highest tf-idf.
+``docluster``    The top-ranked passages are a graph: an edge where the cosine of their tf-idf is above ``similarity``.
+                 It is cut once (Girvan and Newman); each cluster of more than one passage adds the best ``words`` of
+                 its passages' top words, by tf-idf.
+``termcluster``  The terms of the top-ranked passages with a tf-idf above ``weight`` (without numbers and terms of one
+                 or two letters) are a graph: an edge where two occur together in ``edges`` passages or more, which is
+                 also its weight. Cut by Louvain; each term of the query that is in a cluster adds its best ``words``
+                 neighbors there: most passages together first, then the highest tf-idf.
 
 tf-idf is tf * ln(documents / document frequency); ReQue reads it cut to a whole number from Anserini. ReQue's last
 passage never has an edge, by an off-by-one; here it has.
@@ -54,16 +54,16 @@ class DocCluster:
 
     def _chosen(self, passages: list[Weights]) -> list[str]:
         near = cosines(passages) > self._similarity
-        neighbours = [set(np.flatnonzero(row).tolist()) - {i} for i, row in enumerate(near)]
+        neighbors = [set(np.flatnonzero(row).tolist()) - {i} for i, row in enumerate(near)]
         chosen = []
-        for cluster in first_split(neighbours):
+        for cluster in first_split(neighbors):
             if len(cluster) > 1:
                 chosen += best_first(_top_words([passages[i] for i in cluster]))[: self._words]
         return chosen
 
 
 class TermCluster:
-    """Appends the neighbours of each query word in a graph of words that stand together (ReQue's termluster)."""
+    """Appends the neighbors of each query word in a graph of words that occur together (ReQue's termluster)."""
 
     method = "termcluster"
     reads = _READS
@@ -79,7 +79,7 @@ class TermCluster:
         return {"documents": self.mixes, "words": self._words, "weight": self._weight, "edges": self._edges}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query, then the neighbours of its words in the order of these."""
+        """The query, then the neighbors of its words in the order of these."""
         reading = Reading(asked, self.method, self.mixes)
         return append_terms(asked, reading, lambda row: self._chosen(reading, row))
 

@@ -27,11 +27,11 @@ PRESETS = {
 
 
 class DocQueryReformulator:
-    """Queries that a T5-class or causal model writes for the first passages, passage after passage.
+    """Queries that a T5-class or causal model writes for the top-ranked passages, passage after passage.
 
     ``preset`` sets how texts are drawn (doctttttquery or refairmulate); ``prefix`` is put before each passage, as some
-    checkpoints want it; ``passages`` says how many of the first passages are read. With ``context`` who asked and when
-    stands before the passage, as RePair trains and asks its models ("USER: passage"). ``adapter`` is the folder of an
+    checkpoints want it; ``passages`` says how many of the top-ranked passages are read. With ``context`` user and time
+    are put before the passage, as RePair trains its models ("USER: passage"). ``adapter`` is the folder of an
     adapter that ``askew train generator`` made of a causal model. Without ``device``: on the GPU where there is one.
     """
 

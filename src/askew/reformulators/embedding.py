@@ -4,10 +4,10 @@ With any file of vectors (see ``askew.reformulators.vectorfiles``) this is ReQue
 "euclidean"; ReQue counts the word itself among its 3 nearest, so its 3 is our 2), its anchor (vectors trained on anchor
 texts) and the nearest-entities part of its wiki (vectors of categories and entities).
 
-No neighbours are: words of the same stem as the word or as a nearer neighbour (``rough_stem`` says when), stop words,
+No neighbors are: words of the same stem as the word or as a nearer neighbor (``rough_stem`` says when), stop words,
 and what is not a word: one begins with a letter and holds letters, digits, hyphens and apostrophes; ``_`` joins several
 and is written as a blank. What the query has, or a word before has brought, is not repeated. Stop words and words
-without a letter are never expanded. Neighbours are written in lower case.
+without a letter are never expanded. Neighbors are written in lower case.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ whether yet s t d ll re ve m don
 """
 STOP_WORDS = frozenset(_STOP_WORDS_LINES.split())
 _JOINS = "-'’ "
-# How many neighbours are looked at first: most of those in front are forms of the word itself.
+# How many neighbors are looked at first: most of those in front are forms of the word itself.
 _AHEAD = 16
 
 
 class Embedding:
     """Adds to each word of the query, or puts in its place, the words whose vectors are nearest.
 
-    One candidate for a query, with the neighbours of all its words; with ``each`` one for every neighbour. ``replace``
-    puts neighbours where the word was, and keeps a word that has none. ``vocabulary`` is the file of words of an .npy
+    One candidate for a query, with the neighbors of all its words; with ``each`` one for every neighbor. ``replace``
+    puts neighbors where the word was, and keeps a word that has none. ``vocabulary`` is the file of words of an .npy
     matrix (vocab.txt beside it where not given).
     """
 
@@ -87,7 +87,7 @@ class Embedding:
         return load_vectors(self._path, self._words_path)
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query with the neighbours of its words."""
+        """The query with the neighbors of its words."""
         queries = [_Query(text) for text in asked.texts]
         self._look_up(sorted({word for query in queries for word in query.expandable} - set(self._known)))
         found = Candidates()
@@ -100,7 +100,7 @@ class Embedding:
         return found
 
     def _look_up(self, words: Sequence[str]) -> None:
-        """Find the neighbours of words, all at once; go further for those of which too few may stay."""
+        """Find the neighbors of words, all at once; go further for those of which too few may stay."""
         spelled = {word: form for word in words if (form := _spelled(word, self._vectors)) is not None}
         waiting, count = list(spelled), self._topn + _AHEAD
         while waiting:
@@ -134,7 +134,7 @@ class _Query:
         self.expandable = [word for word in words if word not in STOP_WORDS and any(map(str.isalpha, word))]
 
     def written(self, known: Mapping[str, Sequence[str]], replace: bool, each: bool) -> list[str]:
-        """The texts that the neighbours of the query's words make."""
+        """The texts that the neighbors of the query's words make."""
         chosen = self._new(known)
         if each:
             alone = [{word: [other]} for word, near in chosen.items() for other in near]
@@ -142,7 +142,7 @@ class _Query:
         return [self._with(chosen, replace)] if chosen else []
 
     def _new(self, known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-        """The neighbours of each word that bring something which is not there already."""
+        """The neighbors of each word that bring something which is not there already."""
         have, chosen = set(self._stems), {}
         for word in self.expandable:
             new = []

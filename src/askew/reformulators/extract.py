@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from askew.core.errors import ConfigError
@@ -21,20 +21,74 @@ from askew.reformulators.lexical import question_rules
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\s+--+\s+|\n+")
 _LETTERS = re.compile(r"\w*[^\W\d_]\w*")
 _MOST_PHRASE = 3
+# So many passages are kept as they were read.
+_MOST_KEPT = 500
 # A word: how it is written, and its term (None for a stop word).
 Word = tuple[str, str | None]
 
 
-@dataclass(frozen=True)
 class _Sentence:
-    """A sentence and what it is worth to the query."""
+    """A sentence and what its terms are worth, whatever the query is."""
 
-    words: tuple[Word, ...]
-    worth: float
+    def __init__(self, words: tuple[Word, ...], weights: _Weights) -> None:
+        self.words = words
+        self.values = weights.of([term for _, term in words if term])
+        self.base = sum(self.values.values()) / (10 * len(self.values)) if self.values else 0.0
+        self._first: dict[str, int] = {}
+        for place, (word, term) in enumerate(words):
+            if term and _LETTERS.fullmatch(word) and term not in self._first:
+                self._first[term] = place
+        self._weightiest = sorted(self._first, key=lambda term: (-self.values[term], self._first[term]))
+
+    def worth(self, own: set[str]) -> float:
+        """What it shares with the query, and a little for what it says besides."""
+        return sum(value for term, value in self.values.items() if term in own) + self.base
+
+    def cut(self, own: set[str], most: int) -> list[str]:
+        """The weightiest words in their order; those of the query come first into the choice."""
+        chosen = sorted(self._weightiest, key=lambda term: term not in own)[:most]
+        return [self.words[place][0] for place in sorted(self._first[term] for term in chosen)]
+
+    def shared(self, own: set[str]) -> list[str]:
+        """The words of the query in it."""
+        return list(dict.fromkeys(word for word, term in self.words if term in own))
+
+
+class _Passage:
+    """The sentences of a passage, and its runs of up to three content words, the strongest first."""
+
+    def __init__(self, sentences: Sequence[tuple[Word, ...]], weights: _Weights) -> None:
+        self.sentences = [_Sentence(words, weights) for words in sentences]
+        counts: Counter[tuple[str, ...]] = Counter()
+        shown: dict[tuple[str, ...], list[str]] = {}
+        for words in sentences:
+            # A stop word or a number ends a run.
+            usable = [(word, term if term and _LETTERS.fullmatch(word) else None) for word, term in words]
+            for start in range(len(usable)):
+                key: tuple[str, ...] = ()
+                for _, term in usable[start : start + _MOST_PHRASE]:
+                    if term is None:
+                        break
+                    key = (*key, term)
+                    counts[key] += 1
+                    if key not in shown:
+                        shown[key] = [word for word, _ in usable[start : start + len(key)]]
+        values = weights.of([term for key in counts for term in key])
+        scored = {key: n * sum(values[term] for term in key) / math.sqrt(len(key)) for key, n in counts.items()}
+        self._phrases = [(key, shown[key]) for key in sorted(scored, key=lambda key: (-scored[key], key))]
+
+    def phrases(self, own: set[str]) -> Iterator[list[str]]:
+        """Runs that are not the query's: often said, seldom elsewhere."""
+        used = set(own)
+        for key, words in self._phrases:
+            # Each word serves once: "glass roof" and "roof" would be the same proposal twice.
+            if used.isdisjoint(key):
+                yield words
+                used.update(key)
 
 
 class ExtractReformulator:
-    """Queries cut out of the first passages: weighty words of the best sentence, strong phrases; no model needed.
+    """Queries cut out of the top-ranked passages: weighty words of the best sentence, strong phrases; no model needed.
 
     ``count`` candidates at most for each query; ``words`` is the longest a cut sentence may be.
     """
@@ -48,21 +102,24 @@ class ExtractReformulator:
                 f"extract: expected count, words and passages of 1 or more; found {count}, {words}, {passages}"
             )
         self._count, self._words, self._passages = count, words, passages
+        self._weights: _Weights | None = None
 
     def settings(self) -> dict[str, Any]:
         """What the candidates depend on."""
         return {"count": self._count, "words": self._words, "passages": self._passages}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Up to ``count`` candidates for each query, those of the first passages first."""
+        """Up to ``count`` candidates for each query, those of the top-ranked passages first."""
         if asked.statistics is None or asked.passages is None:
-            raise ConfigError("extract: it reads the first passages of each query; give the documents")
-        found, weights = Candidates(), _Weights(asked.statistics)
-        weights.read_all([passage for some in asked.passages for passage in some[: self._passages]])
+            raise ConfigError("extract: it reads the top-ranked passages of each query; give the documents")
+        found, weights = Candidates(), self._weights
+        if weights is None or weights.statistics is not asked.statistics:
+            weights = self._weights = _Weights(asked.statistics)
+        read = weights.read([passage.text for some in asked.passages for passage in some[: self._passages]])
         for row, query in enumerate(weights.split(asked.texts)):
             seen = {_key(word for word, _ in query)}
             kept = 0
-            for words, doc_id in self._proposals(query, asked.passages[row][: self._passages], weights):
+            for words, doc_id in self._proposals(query, asked.passages[row][: self._passages], read):
                 if kept == self._count:
                     break
                 if _key(words) in seen:
@@ -76,14 +133,13 @@ class ExtractReformulator:
         return found
 
     def _proposals(
-        self, query: Sequence[Word], passages: Sequence[Passage], weights: _Weights
+        self, query: Sequence[Word], passages: Sequence[Passage], read: Mapping[str, _Passage]
     ) -> Iterator[tuple[list[str], str]]:
         """Candidates in the order of their promise: the first of every passage, then the second, and so on."""
         own = {term for _, term in query if term}
         content = [word for word, term in query if term]
         opening = _opening(query)
-        queues = [self._of_passage(weights.read(p), own, content, opening, weights) for p in passages]
-        waiting = [(iter(queue), p.doc_id) for queue, p in zip(queues, passages, strict=True)]
+        waiting = [(self._of_passage(read[p.text], own, content, opening), p.doc_id) for p in passages]
         while waiting:
             still = []
             for queue, doc_id in waiting:
@@ -94,64 +150,55 @@ class ExtractReformulator:
             waiting = still
 
     def _of_passage(
-        self,
-        sentences: Sequence[tuple[Word, ...]],
-        own: set[str],
-        content: list[str],
-        opening: list[str],
-        weights: _Weights,
+        self, passage: _Passage, own: set[str], content: list[str], opening: list[str]
     ) -> Iterator[list[str]]:
-        ranked = sorted((_Sentence(words, _worth(words, own, weights)) for words in sentences), key=lambda s: -s.worth)
-        phrases = _phrases(sentences, own, weights)
-        for i, sentence in enumerate(ranked):
-            cut = _cut(sentence.words, own, self._words, weights)
+        phrases = passage.phrases(own)
+        for sentence in sorted(passage.sentences, key=lambda one: -one.worth(own)):
+            phrase, cut = next(phrases, None), sentence.cut(own, self._words)
             if len(cut) > 1:
                 yield cut
-            if i < len(phrases) and content:
-                yield [*content, *phrases[i]]
+            if phrase is not None and content:
+                yield [*content, *phrase]
             if opening and len(cut) > 1:
-                yield [*opening, *_cut(sentence.words, own, max(2, self._words - 3), weights)]
-            if i < len(phrases):
-                yield [*phrases[i], *(word for word in _shared(sentence.words, own) if word not in phrases[i])]
+                yield [*opening, *sentence.cut(own, max(2, self._words - 3))]
+            if phrase is not None:
+                yield [*phrase, *(word for word in sentence.shared(own) if word not in phrase)]
 
 
 class _Weights:
-    """What terms are worth in the collection; passages are split once, however many queries found them."""
+    """What terms are worth in a collection. Passages are read once, however many queries find them; a few are kept."""
 
     def __init__(self, statistics: CollectionStatistics) -> None:
-        self._statistics = statistics
+        self.statistics = statistics
         self._stop = question_rules(None).stop_words
-        self._known: dict[str, float] = {}
-        self._read: dict[str, list[tuple[Word, ...]]] = {}
+        self._kept: dict[str, _Passage] = {}
 
-    def read_all(self, passages: Sequence[Passage]) -> None:
-        """Split the sentences of many passages together."""
-        parts = {passage.text: [part for part in _SENTENCE.split(passage.text) if part.strip()] for passage in passages}
+    def read(self, texts: Sequence[str]) -> dict[str, _Passage]:
+        """Passages by their text; those that are not kept are split together."""
+        kept = self._kept
+        found = {text: kept[text] for text in dict.fromkeys(texts) if text in kept}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
+        parts = {text: [part for part in _SENTENCE.split(text) if part.strip()] for text in new}
         words = iter(self.split([part for some in parts.values() for part in some]))
-        self._read = {text: [tuple(next(words)) for _ in some] for text, some in parts.items()}
-
-    def read(self, passage: Passage) -> list[tuple[Word, ...]]:
-        """The sentences of a passage as words."""
-        return self._read[passage.text]
+        found |= {text: _Passage([tuple(next(words)) for _ in some], self) for text, some in parts.items()}
+        # Another thread may read the old ones still, so a new dictionary takes their place.
+        self._kept = {**(kept if len(kept) + len(new) <= _MOST_KEPT else {}), **dict(islice(found.items(), _MOST_KEPT))}
+        return found
 
     def split(self, texts: Sequence[str]) -> list[list[Word]]:
         """Words with their terms. More words are without content here than in an index: do, you, have."""
         stop = self._stop
         return [
             [(word, None if word in stop else term) for word, term in words]
-            for words in self._statistics.split_many(texts)
+            for words in self.statistics.split_many(texts)
         ]
 
-    def of(self, terms: Sequence[str]) -> list[float]:
-        """The inverse document frequency of each term."""
-        new = [term for term in dict.fromkeys(terms) if term not in self._known]
-        if new:
-            counts = self._statistics.document_frequency(new).tolist()
-            total = self._statistics.documents
-            self._known.update(
-                {t: math.log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in zip(new, counts, strict=True)}
-            )
-        return [self._known[term] for term in terms]
+    def of(self, terms: Sequence[str]) -> dict[str, float]:
+        """The inverse document frequency of each term, in the order of the terms."""
+        names = list(dict.fromkeys(terms))
+        counts = self.statistics.document_frequency(names).tolist() if names else []
+        total = self.statistics.documents
+        return {t: math.log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in zip(names, counts, strict=True)}
 
 
 def _opening(query: Sequence[Word]) -> list[str]:
@@ -167,55 +214,6 @@ def _opening(query: Sequence[Word]) -> list[str]:
 _QUESTION = frozenset(["how", "what", "when", "where", "which", "who", "whom", "whose", "why"])
 _ASKING_LINE = "are can could did do does had has have is may must should was were will would"
 _ASKING = frozenset(_ASKING_LINE.split())
-
-
-def _worth(words: Sequence[Word], own: set[str], weights: _Weights) -> float:
-    """What a sentence shares with the query, and a little for what it says besides."""
-    terms = list(dict.fromkeys(term for _, term in words if term))
-    if not terms:
-        return 0.0
-    values = weights.of(terms)
-    shared = sum(value for term, value in zip(terms, values, strict=True) if term in own)
-    return shared + sum(values) / (10 * len(values))
-
-
-def _cut(words: Sequence[Word], own: set[str], most: int, weights: _Weights) -> list[str]:
-    """The weightiest words of a sentence in their order; those of the query come first into the choice."""
-    first: dict[str, int] = {}
-    for place, (word, term) in enumerate(words):
-        if term and _LETTERS.fullmatch(word) and term not in first:
-            first[term] = place
-    terms = list(first)
-    values = dict(zip(terms, weights.of(terms), strict=True))
-    chosen = sorted(terms, key=lambda term: (term not in own, -values[term], first[term]))[:most]
-    return [words[first[term]][0] for term in sorted(chosen, key=first.__getitem__)]
-
-
-def _shared(words: Sequence[Word], own: set[str]) -> list[str]:
-    return list(dict.fromkeys(word for word, term in words if term in own))
-
-
-def _phrases(sentences: Sequence[Sequence[Word]], own: set[str], weights: _Weights) -> list[list[str]]:
-    """Runs of up to three content words that are not the query's, the strongest first: often said, seldom elsewhere."""
-    counts: Counter[tuple[str, ...]] = Counter()
-    shown: dict[tuple[str, ...], list[str]] = {}
-    for words in sentences:
-        for start in range(len(words)):
-            for size in range(1, _MOST_PHRASE + 1):
-                run = words[start : start + size]
-                if len(run) < size or any(not term or term in own or not _LETTERS.fullmatch(w) for w, term in run):
-                    break
-                key = tuple(str(term) for _, term in run)
-                counts[key] += 1
-                shown.setdefault(key, [word for word, _ in run])
-    scored = {key: count * sum(weights.of(key)) / math.sqrt(len(key)) for key, count in counts.items()}
-    strongest, used = [], set[str]()
-    for key in sorted(scored, key=lambda key: (-scored[key], key)):
-        # Each word serves once: "glass roof" and "roof" would be the same proposal twice.
-        if used.isdisjoint(key):
-            strongest.append(shown[key])
-            used.update(key)
-    return strongest
 
 
 def _key(words: Any) -> frozenset[str]:

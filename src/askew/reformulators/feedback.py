@@ -42,6 +42,7 @@ from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.passages import Bag, Reading, Weights, append_terms, best_first, positive
 
 _LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
+_MOST_KEPT = 500
 _READS = frozenset({"passages", "statistics"})
 
 
@@ -95,7 +96,7 @@ class _Weighted:
 
 
 class Rm3Reformulator(_Weighted):
-    """Appends the best terms of the first passages, counted by the passages' scores (RM3)."""
+    """Appends the best terms of the top-ranked passages, counted by the passages' scores (RM3)."""
 
     method = "rm3"
 
@@ -125,7 +126,7 @@ class Rm3Reformulator(_Weighted):
 
 
 class FairFeedback(Rm3Reformulator):
-    """Appends the best terms of the first passages, counted by score less how far each passage leans to a group.
+    """Appends the best terms of the top-ranked passages, counted by score less how far each passage leans to a group.
 
     ``lambda_`` 0 is RM3; 1 leaves nothing to count by. ``groups`` are the groups compared: a lexicon by name or file,
     as in "age:old,young"; female and male of the lexicon gender if not given. Words that name a group of the lexicon
@@ -160,7 +161,7 @@ class FairFeedback(Rm3Reformulator):
 
 
 class RocchioReformulator(_Weighted):
-    """Appends the best terms of the mean of the first passages (Rocchio)."""
+    """Appends the best terms of the mean of the top-ranked passages (Rocchio)."""
 
     method = "rocchio"
 
@@ -182,7 +183,7 @@ class RocchioReformulator(_Weighted):
 
 
 class RelevanceFeedback:
-    """Appends the word of the highest tf-idf of each of the first passages (ReQue's relevancefeedback)."""
+    """Appends the word of the highest tf-idf of each of the top-ranked passages (ReQue's relevancefeedback)."""
 
     method = "relevancefeedback"
     reads = _READS
@@ -250,6 +251,8 @@ class Leaning:
         self._tokenize = cast(Tokenizer, registry.load("tokenizer", groups.tokenizer))
         self._vocabulary = build_vocabulary(self.lexicon, self._tokenize, groups.tokenizer)
         self._named: dict[str, bool] = {}
+        # A passage is found by many queries; the last ones are counted once.
+        self._leans: dict[str, float] = {}
 
     def counts(self, text: str) -> list[int]:
         """How often a text names each group of the lexicon, in the lexicon's order."""
@@ -257,6 +260,14 @@ class Leaning:
 
     def lean(self, text: str) -> float:
         """How far a text leans, from 0 to 1."""
+        known = self._leans.get(text)
+        if known is None:
+            if len(self._leans) >= _MOST_KEPT:
+                self._leans.clear()
+            known = self._leans[text] = self._lean(text)
+        return known
+
+    def _lean(self, text: str) -> float:
         counts = self.counts(text)
         compared = [counts[self.lexicon.group_names.index(group)] for group in self.groups]
         total = sum(compared)

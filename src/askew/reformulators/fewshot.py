@@ -24,7 +24,7 @@ _MOST_WORDS = 120
 
 
 class FewShotReformulator:
-    """Queries that any causal language model writes for the first passages after three examples.
+    """Queries that any causal language model writes for the top-ranked passages after three examples.
 
     Without ``device``: on the GPU where there is one.
     """

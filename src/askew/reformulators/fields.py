@@ -1,8 +1,9 @@
-"""Expansion by how far the first passages depart from chance, after He and Ounis (2007) and ReQue's onfields.
+"""Expansion by how far the top-ranked passages depart from chance, after He and Ounis (2007) and ReQue's onfields.
 
     w = tf * log2((1 + P) / P) + log2(1 + P),     P = frequency in the collection / documents of the collection
 
-is the Bose-Einstein weight (Bo1) of a term that stands tf times in the first passages: a frequency of 0 counts as 1.
+is the Bose-Einstein weight (Bo1) of a term that occurs tf times in the top-ranked passages; a frequency of 0 counts
+as 1.
 The published method adds up tf over title, body and anchor texts with a weight for each; a passage here is one field.
 
     AvICTF = mean over the terms of the query of log2(tokens of the collection / frequency in the collection)
@@ -26,7 +27,7 @@ NOT_TELLING = "no expansion preferred"
 
 
 class OnFields:
-    """Appends the words of the first passages that depart most from chance (Bose-Einstein, ReQue's onfields)."""
+    """Appends the words of the top-ranked passages that depart most from chance (Bose-Einstein, ReQue's onfields)."""
 
     method = "onfields"
     reads = frozenset({"passages", "statistics"})
@@ -40,7 +41,7 @@ class OnFields:
         return {"documents": self.mixes, "words": self._words}
 
     def weighted(self, asked: QueryBatch) -> list[Weights]:
-        """The best terms of the first passages of each query with their weights."""
+        """The best terms of the top-ranked passages of each query with their weights."""
         return self._weigh(Reading(asked, self.method, self.mixes))
 
     def reformulate(self, asked: QueryBatch) -> Candidates:

@@ -14,21 +14,21 @@ import numpy as np
 
 from askew.core.ranking import Flags, Floats
 
-Neighbours = list[set[int]]
+Neighbors = list[set[int]]
 Clusters = list[list[int]]
 _LEAST_GAIN = 1e-12
 
 
-def components(neighbours: Sequence[set[int]]) -> Clusters:
+def components(neighbors: Sequence[set[int]]) -> Clusters:
     """The parts of a graph that hang together, each in order, by their lowest node."""
     seen: set[int] = set()
     parts = []
-    for node in range(len(neighbours)):
+    for node in range(len(neighbors)):
         if node in seen:
             continue
         part, waiting = {node}, [node]
         while waiting:
-            new = neighbours[waiting.pop()] - part
+            new = neighbors[waiting.pop()] - part
             part |= new
             waiting += new
         seen |= part
@@ -36,11 +36,11 @@ def components(neighbours: Sequence[set[int]]) -> Clusters:
     return parts
 
 
-def edge_betweenness(neighbours: Sequence[set[int]]) -> dict[tuple[int, int], float]:
+def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], float]:
     """For each edge (lower node first) the number of shortest paths between two nodes that use it (Brandes 2001)."""
-    flows = {(a, b): 0.0 for a in range(len(neighbours)) for b in sorted(neighbours[a]) if a < b}
-    for source in range(len(neighbours)):
-        order, paths, before = _shortest_paths(neighbours, source)
+    flows = {(a, b): 0.0 for a in range(len(neighbors)) for b in sorted(neighbors[a]) if a < b}
+    for source in range(len(neighbors)):
+        order, paths, before = _shortest_paths(neighbors, source)
         flow = dict.fromkeys(order, 0.0)
         for node in reversed(order):
             for previous in before[node]:
@@ -52,13 +52,13 @@ def edge_betweenness(neighbours: Sequence[set[int]]) -> dict[tuple[int, int], fl
 
 
 def _shortest_paths(
-    neighbours: Sequence[set[int]], source: int
+    neighbors: Sequence[set[int]], source: int
 ) -> tuple[list[int], dict[int, int], dict[int, list[int]]]:
     """Nodes from the source outward, how many shortest paths lead to each, and over which nodes they come."""
     order, distance, paths = [source], {source: 0}, {source: 1}
     before: dict[int, list[int]] = {source: []}
     for node in order:
-        for other in sorted(neighbours[node]):
+        for other in sorted(neighbors[node]):
             if other not in distance:
                 distance[other], paths[other], before[other] = distance[node] + 1, 0, []
                 order.append(other)
@@ -68,9 +68,9 @@ def _shortest_paths(
     return order, paths, before
 
 
-def first_split(neighbours: Sequence[set[int]]) -> Clusters:
+def first_split(neighbors: Sequence[set[int]]) -> Clusters:
     """The parts after the first split of Girvan and Newman; a graph without edges falls into its nodes."""
-    left: Neighbours = [set(near) for near in neighbours]
+    left: Neighbors = [set(near) for near in neighbors]
     whole = len(components(left))
     while any(left):
         flows = edge_betweenness(left)
@@ -97,7 +97,7 @@ def louvain(weights: Floats) -> Clusters:
 
 
 def _move_nodes(weights: Floats) -> list[int]:
-    """Move nodes, one after the other, to the neighbouring cluster that gains most, until none gains."""
+    """Move nodes, one after the other, to the neighboring cluster that gains most, until none gains."""
     degrees, labels = weights.sum(axis=1), np.arange(len(weights))
     moved = bool(weights.any())
     while moved:

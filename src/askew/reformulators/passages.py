@@ -21,14 +21,14 @@ NOTHING = "nothing found"
 
 @dataclass(frozen=True)
 class Bag:
-    """A text as terms: how often each stands there, and as which words."""
+    """A text as terms: how often each occurs, and as which words."""
 
     counts: Counter[str] = field(default_factory=Counter)
     forms: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 class Reading:
-    """The queries of a batch and their first passages as terms; each distinct text is split once.
+    """The queries of a batch and their top-ranked passages as terms; each distinct text is split once.
 
     ``left_out`` says which words of passages take no part.
     """
@@ -84,12 +84,8 @@ class Reading:
 
 
 def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool] | None) -> Bag:
-    bag = Bag()
-    for word, term in words:
-        if term is not None and not (left_out is not None and left_out(word)):
-            bag.counts[term] += 1
-            bag.forms[term, word] += 1
-    return bag
+    kept = [(term, word) for word, term in words if term is not None and not (left_out is not None and left_out(word))]
+    return Bag(Counter([term for term, _ in kept]), Counter(kept))
 
 
 def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:

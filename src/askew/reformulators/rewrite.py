@@ -2,7 +2,7 @@
 
 ``rewrite`` needs no documents. Five kinds of reformulations are written: *paraphrase* (another structure), *vocabulary*
 (content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral*
-(people of no particular group where the query is about people in general). What models may stand there:
+(people of no particular group where the query is about people in general). Models that can be used:
 
 - by default SmolLM2-135M with the adapter ``smollm2-rewrite``, whose card says how well it does (extra ``lm``);
 - any causal or sequence-to-sequence model by folder or hub id, shown the prompts of the bank for the five kinds;

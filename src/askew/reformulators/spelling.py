@@ -26,9 +26,9 @@ _LONG = 8
 class SpellingReformulator:
     """Replaces each word that the collection does not know by the nearest one that it does.
 
-    Near is one change (a letter more, less, other, or two changed about), two for words of eight letters or more. Known
-    words come from the first passages of the query and from ``words``, a file with one word to a line. Shorter words
-    than ``shortest`` and those with digits are left alone.
+    Near is one change (a letter added, removed, replaced, or two exchanged), or two for words of eight letters or more.
+    Known words come from the top-ranked passages of the query and from ``words``, a file with one word per line. Words
+    shorter than ``shortest`` and words with digits stay as they are.
     """
 
     method = "spelling"
@@ -107,7 +107,7 @@ def _letters(one: str) -> int:
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters are to be added, dropped, changed, or changed about with their neighbour (each letter once)."""
+    """How many letters are to be added, dropped, changed, or changed about with their neighbor (each letter once)."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):

@@ -47,7 +47,7 @@ class ThesaurusReformulator:
 
 
 def read_thesaurus(path: Path) -> Entries:
-    """The synonyms of each word of a file; a word that stands there twice has those of both places."""
+    """The synonyms of each word of a file; a word that occurs twice has those of both places."""
     text = read_text(path, "thesaurus")
     rows = _json_rows(path, text) if path.suffix.lower() == ".json" else _tsv_rows(path, text)
     entries: Entries = {}

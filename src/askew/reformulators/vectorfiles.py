@@ -34,7 +34,7 @@ _IN_NUMBERS = frozenset(b"0123456789+-.eE naifNAIF")
 
 
 def read_vectors(path: Path, vocabulary: Path | None = None) -> tuple[list[str], Floats]:
-    """The words of a file and their vectors, as they stand there."""
+    """The words of a file and their vectors, as they are in the file."""
     head = _head(path)
     found = vocabulary_of(path, vocabulary)
     if found is not None:

@@ -41,7 +41,7 @@ class WordVectors:
         """The nearest words of each word, nearest first, with their similarity; the word itself is not among them.
 
         Similarity is the cosine, or 1 / (1 + distance). Equal ones come in the order of the file. A word that has no
-        vector has no neighbours. What a word gets does not depend on its company.
+        vector has no neighbors. What a word gets does not depend on its company.
         """
         if similarity not in SIMILARITIES or count < 1:
             expected = f"similarity {' or '.join(SIMILARITIES)} and 1 or more words"

@@ -100,7 +100,7 @@ def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], toleran
 
 
 class Pareto:
-    """The variants of each query that no other beats in both effectiveness and bias (column ``front``)."""
+    """The variants of each query that are Pareto-optimal in effectiveness and bias (column ``front``)."""
 
     name = "pareto"
     subsets = ("front",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from askew.core.measure import UNBOUNDED, Bounds, Direction, new_column, old_col
 from askew.core.outcome import check_tolerance, verdicts
 from askew.core.ranking import Floats, Ints
 from askew.selectors.boxes import best_candidates
-from askew.statistics.intervals import LEVEL, change_interval, known, size_bounds
+from askew.selectors.parts import QUERY, PairParts, parts_of
+from askew.statistics.intervals import LEVEL, known, size_bounds, sums_interval
+from askew.statistics.streamed import PairwiseSum
 
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
@@ -23,8 +26,8 @@ _SCHEMA = {
 }  # fmt: skip
 
 
-def summarise(
-    selected: pl.DataFrame,
+def summarize(
+    selected: pl.DataFrame | PairParts,
     directions: Mapping[str, Direction],
     subsets: Sequence[str],
     bounds: Mapping[str, Bounds] | None = None,
@@ -42,51 +45,88 @@ def summarise(
     if not 0 < level < 1:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
     check_tolerance(tolerance)
-    _check(selected, directions, subsets)
-    rows = []
-    for subset in subsets:
-        table = selected.filter(pl.col(subset))
-        query = table.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
-        for measure, direction in directions.items():
-            limits = (bounds or {}).get(measure, UNBOUNDED)
-            old, new = (table.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
-            rows.append({"subset": subset, "measure": measure, **_row(query, old, new, direction, tolerance),
-                         **_change(query, old, new, direction, limits, level)})  # fmt: skip
+    pairs = parts_of(selected)
+    _check(pairs, directions, subsets)
+    sizes = _sizes(pairs, list(directions), subsets)
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    # One measure at a time: then what is held is a few numbers for each query.
+    for measure, direction in directions.items():
+        tallies = {subset: _Tally(sizes[subset, measure], pairs.queries, direction, tolerance) for subset in subsets}
+        names = [old_column(measure), new_column(measure)]
+        for frame in pairs.numbered([*subsets, *names]):
+            for subset, tally in tallies.items():
+                part = frame.filter(pl.col(subset))
+                tally.add(part[QUERY].to_numpy(), *(part[name].to_numpy() for name in names))
+        limits = (bounds or {}).get(measure, UNBOUNDED)
+        found |= {(subset, measure): tally.row(limits, level) for subset, tally in tallies.items()}
+    rows = [{"subset": key[0], "measure": key[1], **found[key]} for key in product(subsets, directions)]
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
-def _check(selected: pl.DataFrame, directions: Mapping[str, Direction], subsets: Sequence[str]) -> None:
+def _check(selected: PairParts, directions: Mapping[str, Direction], subsets: Sequence[str]) -> None:
     needed = ["query_id", *subsets, *(name(one) for one in directions for name in (old_column, new_column))]
     missing = [name for name in needed if name not in selected.columns]
     if missing:
         raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(selected.columns)}")
 
 
+def _sizes(pairs: PairParts, measures: Sequence[str], subsets: Sequence[str]) -> dict[tuple[str, str], int]:
+    """How many pairs of each subset have a score on both sides, for each measure."""
+    found = dict.fromkeys(product(subsets, measures), 0)
+    names = [name(one) for one in measures for name in (old_column, new_column)]
+    for frame in pairs.frames([*subsets, *names]) if found else ():
+        there = {one: _present(*(frame[name(one)].to_numpy() for name in (old_column, new_column))) for one in measures}
+        for subset in subsets:
+            inside = frame[subset].fill_null(False).to_numpy()
+            for measure in measures:
+                found[subset, measure] += int((there[measure] & inside).sum())
+    return found
+
+
 def _present(old: Floats, new: Floats) -> Any:
     return ~(np.isnan(old) | np.isnan(new))
 
 
-def _row(query: Ints, old: Floats, new: Floats, direction: Direction, tolerance: float) -> dict[str, Any]:
-    there = _present(old, new)
-    sign = verdicts(old[there], new[there], direction, tolerance)
-    named = (("improved_pairs", 1), ("unchanged_pairs", 0), ("worsened_pairs", -1))
-    counts = {name: int((sign == value).sum()) for name, value in named}
-    return {"pairs": int(there.sum()), "queries": len(np.unique(query[there])), **counts}
+class _Tally:
+    """The means, counts and sums of each query of one subset and measure, from parts."""
 
+    def __init__(self, n: int, queries: int, direction: Direction, tolerance: float) -> None:
+        self._direction, self._tolerance = direction, tolerance
+        self._old, self._new = PairwiseSum(n), PairwiseSum(n)
+        self._before, self._after = np.zeros(queries), np.zeros(queries)
+        self._sizes = np.zeros(queries, np.int32)
+        self._signs = {"improved_pairs": 0, "unchanged_pairs": 0, "worsened_pairs": 0}
 
-def _change(
-    query: Ints, old: Floats, new: Floats, direction: Direction, bounds: Bounds, level: float
-) -> dict[str, Any]:
-    there = _present(old, new)
-    if direction is Direction.ZERO:
-        old, new, bounds = np.abs(old), np.abs(new), size_bounds(bounds)
-    means = {"of": "distance from zero" if direction is Direction.ZERO else "score"}
-    if not there.any():
-        return means
-    before, after = float(old[there].mean()), float(new[there].mean())
-    low, high = change_interval(query[there], old[there], new[there], bounds, level)
-    change = known(100 * (after - before) / before if before else math.nan)
-    return {**means, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
+    def add(self, query: Ints, old: Floats, new: Floats) -> None:
+        """More pairs, in the order of the table."""
+        there = _present(old, new)
+        query, old, new = query[there], old[there], new[there]
+        sign = verdicts(old, new, self._direction, self._tolerance)
+        for name, value in zip(self._signs, (1, 0, -1), strict=True):
+            self._signs[name] += int((sign == value).sum())
+        if self._direction is Direction.ZERO:
+            old, new = np.abs(old), np.abs(new)
+        self._old.add(old)
+        self._new.add(new)
+        # Sums of this part alone, added to those of its queries: other parts have other queries.
+        unit, place = np.unique(query, return_inverse=True)
+        self._before[unit] += np.bincount(place, old, len(unit))
+        self._after[unit] += np.bincount(place, new, len(unit))
+        self._sizes[unit] += np.bincount(place, minlength=len(unit)).astype(np.int32)
+
+    def row(self, bounds: Bounds, level: float) -> dict[str, Any]:
+        """What the table says of them."""
+        to_zero, n, known_queries = self._direction is Direction.ZERO, self._old.n, self._sizes > 0
+        told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._signs}
+        told["of"] = "distance from zero" if to_zero else "score"
+        if not n:
+            return told
+        before, after = self._old.total / n, self._new.total / n
+        sums = self._before[known_queries], self._after[known_queries]
+        limits = size_bounds(bounds) if to_zero else bounds
+        low, high = sums_interval(*sums, int(self._sizes.max()) == 1, limits, level)
+        change = known(100 * (after - before) / before if before else math.nan)
+        return {**told, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
 
 
 def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:
@@ -95,13 +135,18 @@ def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:
     Of an aggregated table; originals without a candidate are left out. Where the size does not divide, the first
     buckets hold one more.
     """
+    return buckets_of(best_candidates(table), count)
+
+
+def buckets_of(best: pl.DataFrame, count: int = 10) -> pl.DataFrame:
+    """The same of what ``best_candidates`` found."""
     if count < 1:
         raise ConfigError(f"buckets: expected one or more, found {count}")
-    best = best_candidates(table).sort("value", maintain_order=True)
     size, more = divmod(len(best), count)
     number = np.repeat(np.arange(count), [size + (i < more) for i in range(count)]) + 1
     return (
-        best.with_columns(bucket=pl.Series(number, dtype=pl.Int64))
+        best.sort("value", maintain_order=True)
+        .with_columns(bucket=pl.Series(number, dtype=pl.Int64))
         .group_by("bucket", maintain_order=True)
         .agg(queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean())
     )

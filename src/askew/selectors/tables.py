@@ -1,5 +1,5 @@
 """The tables of the papers, as data frames: against effectiveness-only selection, under other rankers, improved and
-worsened queries, what each method does, the nine outcomes, RePair's boxes and hard queries.
+worsened queries, what each method does, the nine outcomes. Those of RePair are in ``refined``.
 
 As in ``summary``: a change is that of the means relative to the old mean, in percent, with an interval over queries; a
 measure that is best at zero counts by its distance from zero. A share of queries has Wilson's interval. A share of
@@ -19,15 +19,17 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction, column_of, gain_column, new_column, old_column
-from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
+from askew.core.outcome import OUTCOMES, signs
 from askew.core.ranking import Flags, Floats, Ints
 from askew.core.shares import wilson
 from askew.selectors.pairs import ORIGINAL, best_rows
-from askew.selectors.summary import summarise
-from askew.statistics.intervals import change_interval, size_bounds
+from askew.selectors.parts import QUERY, PairParts, parts_of
+from askew.selectors.summary import summarize
+from askew.statistics.intervals import change_interval, size_bounds, sums_interval
 
 SIDES = ("improved_queries", "unchanged_queries", "worsened_queries")
 EVERY = "all candidates"
+_USE = ["method", "settings"]
 _NUMBERED = re.compile(r"-\d+$")
 
 
@@ -41,17 +43,23 @@ def share_interval(query: Ints, flags: Flags) -> tuple[float | None, float | Non
 
     Wilson's over queries where each query has one pair, and where all pairs are alike: then there is no spread.
     """
-    queries = len(np.unique(query))
-    count = int(flags.sum())
-    if queries == len(query):
+    _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
+    return _sums_share(sizes.astype(np.int64), np.bincount(unit, flags, len(sizes)).astype(np.int64))
+
+
+def _sums_share(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]:
+    """The same from the number of pairs of each query, and of those that have the flag."""
+    queries, pairs, count = len(sizes), int(sizes.sum()), int(hits.sum())
+    if queries == pairs:
         return _ends(count, queries)
-    if count in (0, len(flags)):
+    if count in (0, pairs):
         return _ends(queries if count else 0, queries)
-    low, high = change_interval(query, np.ones(len(flags)), flags.astype(np.float64))
+    low, high = sums_interval(sizes.astype(np.float64), hits.astype(np.float64), False)
     return _ends(count, queries) if low is None or high is None else (1 + low / 100, min(1.0, 1 + high / 100))
 
 
-def _share(name: str, count: int, n: int) -> dict[str, Any]:
+def share(name: str, count: int, n: int) -> dict[str, Any]:
+    """A count, its share of n and the interval of that, for a table."""
     low, high = _ends(count, n)
     return {name: count, f"{name}_share": count / n if n else None, f"{name}_low": low, f"{name}_high": high}
 
@@ -68,23 +76,37 @@ def _size(name: str, direction: Direction) -> pl.Expr:
 
 
 def against_effectiveness(
-    pairs: pl.DataFrame, subset: str, measure: str, directions: Mapping[str, Direction]
-) -> pl.DataFrame:
+    pairs: pl.DataFrame | PairParts, subset: str, measure: str, directions: Mapping[str, Direction],
+    of: Sequence[str] | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """For each query of a subset: its original, its candidate that retrieves best, and its chosen pair.
 
     ``measure`` says what "retrieves best" is, the first of several; this is how Matches Made in Heaven chooses. One row
     for a query, with columns such as ``old_RR_10``, ``other_RR_10`` and ``chosen_RR_10`` for each measure (the mean of
-    several chosen pairs), and ``agree``: whether the candidate that retrieves best is a chosen one.
+    several chosen pairs), or for those named by ``of``, and ``agree``: whether the candidate that retrieves best is a
+    chosen one.
     """
-    worth = directions[measure].gain(np.zeros(len(pairs)), pairs.get_column(new_column(measure)).to_numpy())
+    told = {name: directions[name] for name in (directions if of is None else of)}
+    sides = [side(name) for name in told for side in (old_column, new_column)]
+
+    def found(part: pl.DataFrame) -> pl.DataFrame:
+        old = [_size(old_column(name), one).first().alias(old_column(name)) for name, one in told.items()]
+        new = [_size(new_column(name), one).mean().alias(f"chosen_{column_of(name)}") for name, one in told.items()]
+        chosen = part.filter(subset).group_by("query_id", maintain_order=True).agg(*old, *new)
+        other = [_size(new_column(name), one).alias(f"other_{column_of(name)}") for name, one in told.items()]
+        rivals = best_pairs(part, measure, directions[measure]).select(
+            "query_id", pl.col(subset).alias("agree"), *other
+        )
+        return chosen.join(rivals, on="query_id", how="left", maintain_order="left")
+
+    return parts_of(pairs).map(["query_id", subset, new_column(measure), *sides], found)
+
+
+def best_pairs(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.DataFrame:
+    """The best candidate of each query, the first of several."""
+    worth = direction.gain(np.zeros(len(pairs)), pairs.get_column(new_column(measure)).to_numpy())
     query = numbered(pairs)
-    best = best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))
-    old = [_size(old_column(name), one).first().alias(old_column(name)) for name, one in directions.items()]
-    new = [_size(new_column(name), one).mean().alias(f"chosen_{column_of(name)}") for name, one in directions.items()]
-    chosen = pairs.filter(subset).group_by("query_id", maintain_order=True).agg(*old, *new)
-    other = [_size(new_column(name), one).alias(f"other_{column_of(name)}") for name, one in directions.items()]
-    rivals = pairs.filter(pl.Series(best)).select("query_id", pl.col(subset).alias("agree"), *other)
-    return chosen.join(rivals, on="query_id", how="left", maintain_order="left")
+    return pairs.filter(pl.Series(best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))))
 
 
 def against_table(
@@ -120,7 +142,7 @@ def cross_table(
     pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction],
     subsets: Sequence[str], bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """The chosen pairs under other rankers: for each of them, subset and measure what ``summarise`` says.
+    """The chosen pairs under other rankers: for each of them, subset and measure what ``summarize`` says.
 
     ``rankers`` gives under a name the scores of variants (``query_id``, ``variant_id``, ``method``, a column for each
     measure). ``chosen`` counts the pairs of the subset; of these, ``no_original`` and ``no_variant`` were not scored
@@ -137,7 +159,7 @@ def cross_table(
                 "no_original": int((~asked).sum()),
                 "no_variant": int((asked & ~found).sum()),
             }
-            parts.append(_told(summarise(joined, directions, [subset], bounds), ranker=ranker, **told))
+            parts.append(_told(summarize(joined, directions, [subset], bounds), ranker=ranker, **told))
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
@@ -174,20 +196,32 @@ def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], r
     return joined.with_columns(pl.col("has_original", "has_variant").fill_null(False), *values)
 
 
-def query_gains(pairs: pl.DataFrame, subset: str, measure: str) -> Floats:
+def query_gains(pairs: pl.DataFrame | PairParts, subset: str, measure: str) -> Floats:
     """What each query of a subset gains: the mean over its pairs there. Queries without a score are not among them."""
     gain = pl.col(gain_column(measure)).fill_nan(None)
-    means = pairs.filter(subset).group_by("query_id", maintain_order=True).agg(gain.mean().alias("gain"))
+    means = parts_of(pairs).map(
+        ["query_id", subset, gain_column(measure)],
+        lambda part: (
+            part.filter(subset).group_by("query_id", maintain_order=True).agg(gain.mean().alias("gain")).select("gain")
+        ),
+    )
     return means.get_column("gain").drop_nulls().to_numpy()
 
 
-def gain_shares(pairs: pl.DataFrame, subset: str, measures: Sequence[str], tolerance: float = 0.0) -> pl.DataFrame:
+def gain_shares(
+    pairs: pl.DataFrame | PairParts, subset: str, measures: Sequence[str], tolerance: float = 0.0
+) -> pl.DataFrame:
     """For each measure how many queries of a subset improve, stay unchanged and worsen, as shares with intervals."""
+    return shares_of({measure: query_gains(pairs, subset, measure) for measure in measures}, tolerance)
+
+
+def shares_of(gains: Mapping[str, Floats], tolerance: float = 0.0) -> pl.DataFrame:
+    """The same of what each query gains."""
     rows = []
-    for measure in measures:
-        sign = signs(query_gains(pairs, subset, measure), tolerance)
+    for measure, values in gains.items():
+        sign = signs(values, tolerance)
         n = len(sign)
-        parts = [_share(side, int((sign == value).sum()), n) for side, value in zip(SIDES, (1, 0, -1), strict=True)]
+        parts = [share(side, int((sign == value).sum()), n) for side, value in zip(SIDES, (1, 0, -1), strict=True)]
         rows.append({"measure": measure, "queries": n} | parts[0] | parts[1] | parts[2])
     floats = [f"{side}_{what}" for side in SIDES for what in ("share", "low", "high")]
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(floats, pl.Float64))
@@ -197,7 +231,15 @@ def method_names(pairs: pl.DataFrame) -> pl.Series:
     """The method of each pair; where one was used with several settings, with those that tell them apart."""
     if "settings" not in pairs.columns:
         return pairs.get_column("method")
-    used = pairs.select("method", "settings").unique(maintain_order=True)
+    joined = pairs.select(_USE).join(
+        named_uses(parts_of(pairs)), on=_USE, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined.get_column("name")
+
+
+def named_uses(pairs: PairParts) -> pl.DataFrame:
+    """The uses of methods in the order of the pairs (method, settings), each with its name."""
+    used = pairs.map(_USE, lambda part: part.unique(maintain_order=True)).unique(maintain_order=True)
     read = [(method, settings, _settings(settings)) for method, settings in used.iter_rows()]
     names = []
     for method, _, settings in read:
@@ -207,11 +249,7 @@ def method_names(pairs: pl.DataFrame) -> pl.Series:
             f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in apart.items()
         )
         names.append(f"{method} ({told})" if told else method)
-    table = used.with_columns(name=pl.Series(names, dtype=pl.String))
-    joined = pairs.select("method", "settings").join(
-        table, on=["method", "settings"], how="left", nulls_equal=True, maintain_order="left"
-    )
-    return joined.get_column("name")
+    return used.with_columns(name=pl.Series(names, dtype=pl.String))
 
 
 def _base(method: str) -> str:
@@ -233,140 +271,81 @@ def _settings(text: str | None) -> dict[str, str]:
 
 
 def method_table(
-    pairs: pl.DataFrame, subset: str, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None = None
-) -> pl.DataFrame:
-    """What each method does: for all its candidates and for the chosen ones what ``summarise`` says of each measure.
+    pairs: pl.DataFrame | PairParts, subset: str, directions: Mapping[str, Direction],
+    bounds: Mapping[str, Bounds] | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """What each method does: for all its candidates and for the chosen ones what ``summarize`` says of each measure.
 
     ``method_queries`` have a candidate of the method, and for ``won`` of these one was chosen, a share with interval.
     """
-    named = pairs.with_columns(method_names(pairs).alias("_method"), pl.lit(True).alias(EVERY))
-    methods = named.get_column("_method").unique(maintain_order=True)
-    parts = [
-        _method(named.filter(pl.col("_method") == method), method, subset, directions, bounds) for method in methods
-    ]
+    every = parts_of(pairs)
+    own = {name: every.filter(wanted).with_flag(EVERY) for name, wanted in _methods(every).items()}
+    parts = [_method(rows, name, subset, directions, bounds) for name, rows in own.items()]
     # Without any pair there is no method, but the columns are the same.
-    return pl.concat(parts) if parts else _method(named, "", subset, directions, bounds).clear()
+    return pl.concat(parts) if parts else _method(every.with_flag(EVERY), "", subset, directions, bounds).clear()
+
+
+def _methods(pairs: PairParts) -> dict[str, pl.Expr]:
+    """For each name of a method, in the order of the pairs, which rows are its."""
+    if "settings" not in pairs.columns:
+        names = pairs.map(["method"], lambda part: part.unique(maintain_order=True))
+        return {name: pl.col("method") == name for name in names["method"].unique(maintain_order=True)}
+    found: dict[str, pl.Expr] = {}
+    for method, settings, name in named_uses(pairs).iter_rows():
+        same = (pl.col("method") == method) & pl.col("settings").eq_missing(pl.lit(settings, pl.String))
+        found[name] = found[name] | same if name in found else same
+    return found
 
 
 def _method(
-    own: pl.DataFrame,
-    method: str,
-    subset: str,
-    directions: Mapping[str, Direction],
-    bounds: Mapping[str, Bounds] | None,
+    own: PairParts, method: str, subset: str, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None
 ) -> pl.DataFrame:
-    queries, won = (part.get_column("query_id").n_unique() for part in (own, own.filter(subset)))
-    found = summarise(own, directions, [EVERY, subset], bounds)
-    return _told(found, method=method, method_queries=queries, **_share("won", won, queries))
+    queries, won = (_count_queries(part) for part in (own, own.filter(subset)))
+    found = summarize(own, directions, [EVERY, subset], bounds)
+    return _told(found, method=method, method_queries=queries, **share("won", won, queries))
 
 
-def outcome_table(pairs: pl.DataFrame, subset: str) -> pl.DataFrame:
+def _count_queries(pairs: PairParts) -> int:
+    seen = np.zeros(pairs.queries, np.bool_)
+    for frame in pairs.numbered([]):
+        seen[frame[QUERY].to_numpy()] = True
+    return int(seen.sum())
+
+
+def outcome_table(pairs: pl.DataFrame | PairParts, subset: str) -> pl.DataFrame:
     """The nine outcomes among all candidates and among the chosen: pairs, share and interval. None where unknown."""
-    rows = []
-    for name, part in ((EVERY, pairs), (subset, pairs.filter(subset))):
-        known = part.filter(pl.col("outcome").is_not_null())
-        query, found = numbered(known), known.get_column("outcome")
-        for outcome in OUTCOMES if len(known) else ():
-            flags = (found == outcome).to_numpy()
-            low, high = share_interval(query, flags)
-            rows.append({"of": name, "outcome": outcome, "pairs": int(flags.sum()), "n": len(known),
-                         "share": float(flags.mean()), "low": low, "high": high})  # fmt: skip
+    every, rows = parts_of(pairs), []
+    for name, part in ((EVERY, every), (subset, every.filter(subset))):
+        hits = np.zeros((len(OUTCOMES), part.queries), np.int32)
+        for frame in part.numbered(["outcome"]):
+            known = frame.filter(pl.col("outcome").is_not_null())
+            for place, outcome in enumerate(OUTCOMES):
+                np.add.at(hits[place], known.filter(outcome=outcome)[QUERY].to_numpy(), 1)
+        sizes = hits.sum(axis=0, dtype=np.int64)
+        n, there = int(sizes.sum()), sizes > 0
+        for outcome, of_query in zip(OUTCOMES if n else (), hits, strict=False):
+            low, high = _sums_share(sizes[there], of_query[there].astype(np.int64))
+            count = int(of_query.sum())
+            rows.append({"of": name, "outcome": outcome, "pairs": count, "n": n, "share": count / n, "low": low,
+                         "high": high})  # fmt: skip
     return pl.DataFrame(rows)
 
 
-def extreme_pairs(pairs: pl.DataFrame, measures: Sequence[str], count: int = 5, worst: bool = False) -> pl.DataFrame:
+def extreme_pairs(
+    pairs: pl.DataFrame | PairParts, measures: Sequence[str], count: int = 5, worst: bool = False
+) -> pl.DataFrame:
     """The pairs that gain most, or with ``worst`` lose most, by the first measure, then the next; one for a query.
 
     Pairs that do neither are not among them.
     """
-    first = pl.col(gain_column(measures[0])).fill_nan(None)
-    kept = pairs.filter(first < 0 if worst else first > 0)
-    ranked = kept.sort(
-        [gain_column(name) for name in measures], descending=not worst, nulls_last=True, maintain_order=True
-    )
-    return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
+    gains = [gain_column(name) for name in measures]
+    first = pl.col(gains[0]).fill_nan(None)
 
+    def extreme(part: pl.DataFrame) -> pl.DataFrame:
+        kept = part.filter(first < 0 if worst else first > 0)
+        ranked = kept.sort(gains, descending=not worst, nulls_last=True, maintain_order=True)
+        return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
 
-def queries_table(queries: pl.DataFrame, documents: int, judgements: pl.DataFrame | None) -> pl.DataFrame:
-    """RePair's Table 2: queries, their mean length in words, documents, judgements for a query, users where known."""
-    words = queries.get_column("text").str.extract_all(r"\S+").list.len()
-    users = queries.get_column("user_id").n_unique() if "user_id" in queries.columns else None
-    judged = None if judgements is None else judgements.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
-    return pl.DataFrame([{
-        "queries": len(queries), "mean_words": words.mean(), "documents": documents,
-        "judgements": None if judged is None else len(judged) / max(len(queries), 1), "users": users,
-    }])  # fmt: skip
-
-
-def refined_table(
-    pairs: pl.DataFrame,
-    originals: Floats,
-    boxes: Sequence[str],
-    measure: str,
-    direction: Direction,
-    bounds: Bounds = UNBOUNDED,
-) -> pl.DataFrame:
-    """RePair's Table 4: for each box the best refined query of each original in it.
-
-    ``originals`` are the values of all of them. ``refined`` and ``oracles`` (of value 1) are shares of all originals;
-    the means before and after, and their change, are of the originals that have a refined query.
-    """
-    known = originals[~np.isnan(originals)]
-    rows = []
-    for box in boxes:
-        part = _best(pairs.filter(box), measure, direction)
-        old, new = (part.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
-        words = part.get_column("text").str.extract_all(r"\S+").list.len()
-        low, high = change_interval(np.arange(len(part)), old, new, bounds) if len(part) else (None, None)
-        before, after = (float(values.mean()) if len(part) else None for values in (old, new))
-        rows.append({
-            "box": box, "originals": len(known), "all_mean": float(known.mean()) if len(known) else None,
-            **_share("refined", len(part), len(known)), "mean_words": words.mean(), "old_mean": before,
-            "new_mean": after, "change": 100 * (after / before - 1) if before and after is not None else None,
-            "low": low, "high": high, **_share("oracles", int((new == 1).sum()), len(known)),
-        })  # fmt: skip
-    return pl.DataFrame(rows)
-
-
-def _best(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.DataFrame:
-    """The best candidate of each query, the first of several."""
-    worth = direction.gain(np.zeros(len(pairs)), pairs.get_column(new_column(measure)).to_numpy())
-    query = numbered(pairs)
-    return pairs.filter(pl.Series(best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))))
-
-
-HARD = {"original better": -1, "none better": 0}
-
-
-def hard_table(
-    pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], measure: str, direction: Direction = Direction.UP
-) -> pl.DataFrame:
-    """RePair's Table 5: hard queries, and what another ranker makes of them.
-
-    ``which``: "original better" is as published, the original better than its best candidate; "none better" is Eq. 1,
-    ties included. Queries without a candidate are in neither. The means are of the originals and their best candidates
-    under this ranker and the other, over the ``scored`` queries that the other ranker knows both of; ``improved`` is
-    the share of these whose candidate is better than its original there.
-    """
-    best = _best(pairs, measure, direction)
-    old, new = (best.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
-    sign = verdicts(old, new, direction)
-    rows = []
-    for which, most in HARD.items():
-        hard = best.filter(pl.Series((sign != UNKNOWN_SIGN) & (sign <= most)))
-        told = {"which": which, "queries": len(best), **_share("hard", len(hard), len(best))}
-        rows += [
-            {**told, "ranker": name, **_there(hard, scores, measure, direction, name)}
-            for name, scores in rankers.items()
-        ] or [told]
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _there(hard: pl.DataFrame, scores: pl.DataFrame, measure: str, direction: Direction, ranker: str) -> dict[str, Any]:
-    joined = under(hard.select("query_id", "variant_id"), scores, [measure], ranker)
-    here = hard.select(old=old_column(measure), new=new_column(measure))
-    table = here.with_columns(other_old=joined[old_column(measure)], other_new=joined[new_column(measure)])
-    known = table.filter(~pl.any_horizontal(pl.all().is_nan()))
-    means = {f"{name}_mean": known.get_column(name).mean() for name in ("old", "other_old", "new", "other_new")}
-    sign = verdicts(known.get_column("other_old").to_numpy(), known.get_column("other_new").to_numpy(), direction)
-    return {"scored": len(known), **means, **_share("improved", int((sign == 1).sum()), len(known))}
+    every = parts_of(pairs)
+    # The first few of all parts are among the first few of each.
+    return extreme(every.map(every.columns, extreme))

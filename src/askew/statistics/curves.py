@@ -70,7 +70,7 @@ class AveragePrecision:
 
 @dataclass(frozen=True)
 class Calibration:
-    """All that labelled scores tell: the curve, its area, the chosen threshold."""
+    """All that labeled scores tell: the curve, its area, the chosen threshold."""
 
     curve: Curve
     average_precision: AveragePrecision

@@ -100,9 +100,16 @@ def change_interval(
     """
     _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
     before, after = (np.bincount(unit, values).astype(np.float64) for values in (old, new))
+    return sums_interval(before, after, int(sizes.max()) == 1, bounds, level)
+
+
+def sums_interval(
+    before: Floats, after: Floats, single: bool, bounds: Bounds = UNBOUNDED, level: float = LEVEL
+) -> tuple[float | None, float | None]:
+    """As ``change_interval``, from the sums of each query; ``single``: each query has one pair."""
     if not before.sum() > 0:
         return None, None
-    low, high = bounds if sizes.max() == 1 and bounds[0] >= 0 else UNBOUNDED
+    low, high = bounds if single and bounds[0] >= 0 else UNBOUNDED
 
     def test(ratio: float) -> BoundedMean | StudentizedMean:
         return mean_test(after - ratio * before, (low - ratio * high, high - ratio * low))

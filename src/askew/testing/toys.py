@@ -1,4 +1,4 @@
-"""Small stand-ins for plugin authors: real behaviour at a toy's size."""
+"""Small stand-ins for plugin authors: real behavior at a toy's size."""
 
 from __future__ import annotations
 

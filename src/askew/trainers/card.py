@@ -110,7 +110,7 @@ def claim(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
     """The facts of this very training where it is finished; else the folder is taken for it.
 
     Refused are a file, the model of another training, and a folder with other things in it: a training writes a
-    README.md and removes its checkpoints, and must not do that to what is somebody's.
+    README.md and removes its checkpoints, and must not do that to files of other work.
     """
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out}: expected a new folder for the model, found a file; give another out=")

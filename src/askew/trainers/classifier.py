@@ -120,7 +120,7 @@ def stratified_folds(data: LabeledTexts, folds: int, seed: int) -> Ints:
 
 
 def contradictions(data: LabeledTexts) -> int:
-    """How many texts stand there with more than one class."""
+    """How many texts have more than one class."""
     classes: dict[str, set[int]] = {}
     for text, label in zip(data.texts, data.labels.tolist(), strict=True):
         classes.setdefault(normalised(text), set()).add(label)

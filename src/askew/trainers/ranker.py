@@ -1,7 +1,7 @@
 """Cross-encoders: a model reads two texts together and gives one score. Trained here, opened by any CrossEncoder.
 
 An example is a group: a text on the left (a query), texts on the right (its relevant document first, then negatives),
-and their labels. Texts are tokenised once, however often they are used. The losses, with s+ the score of the first and
+and their labels. Texts are tokenized once, however often they are used. The losses, with s+ the score of the first and
 s- those of the others:
 
     bce         binary cross-entropy of each score against its label
@@ -77,7 +77,7 @@ class TokenTexts:
 
     @classmethod
     def of(cls, tokenizer: Any, texts: Sequence[str], most: int) -> TokenTexts:
-        """Tokenise texts, each cut at ``most`` tokens."""
+        """Tokenize texts, each cut at ``most`` tokens."""
         rows: list[list[int]] = []
         for start in range(0, len(texts), _CHUNK):
             made = tokenizer(
@@ -223,7 +223,7 @@ class CrossEncoder:
         return cls(model.to(where), tokenizer, settings, where)
 
     def tokens(self, texts: Sequence[str], is_left: bool = False) -> TokenTexts:
-        """Texts of one side, tokenised."""
+        """Texts of one side, tokenized."""
         most = self.settings.most_left_tokens if is_left else self.settings.most_tokens
         return TokenTexts.of(self.tokenizer, texts, most)
 

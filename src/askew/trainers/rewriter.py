@@ -1,4 +1,4 @@
-"""Rewriters: learn from pairs (a query, a better way to ask it) to write the second for the first.
+"""Rewriters: learn from pairs (a query, a better query) to write the second for the first.
 
 As section 4 of RePair compares them: a fine-tuned sequence-to-sequence model, attention with copying (``acg``), and a
 hierarchical session encoder (``hred-qs``); and, beyond the paper, a causal model with an adapter.

@@ -1,4 +1,4 @@
-"""Selectors: which of several ways to ask a query is taken, without any judgement at query time.
+"""Selectors: which of several reformulations of a query is used, without any judgement at query time.
 
 A cross-encoder reads a query and a candidate together, as Refairmulate's section 5 does. What it learns to tell:
 
@@ -255,7 +255,7 @@ def choose_threshold(
 
 @dataclass(frozen=True)
 class TopDocuments:
-    """What queries find: the first documents of each (-1 where the list is over) and their scores."""
+    """What queries find: the top-ranked documents of each (-1 where the list is over) and their scores."""
 
     docs: Ints
     scores: Floats

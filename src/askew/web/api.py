@@ -18,6 +18,7 @@ from askew.core.errors import AskewError
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.memory import judgements_in_memory, run_in_memory
 from askew.web import schemas as s
+from askew.web.lane import Opened
 from askew.web.problems import ErrorBody, ErrorFacts, problem_of
 from askew.web.replies import as_json, json_reply
 from askew.web.site import Site
@@ -165,14 +166,14 @@ async def measure(site: Here, q: s.Asked) -> Response:
 @router.post("/measure", responses=_documented(s.MeasuredRuns), summary="Measure runs")
 async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
     """Runs as ``{name: {query: {document: score}}}``: means with 95% intervals; two and more are compared."""
-    opened = await site.opened()
-    return json_reply(await site.work.run(lambda: _measured(opened, body)))
+    await site.opened()
+    return json_reply(await site.lane.run(_measured, body))
 
 
-def _measured(opened: Opening, body: s.MeasureBatch) -> bytes:
+def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
     runs = {name: run_in_memory(run, name) for name, run in body.runs.items()}
     qrels: QrelsFile | None = None if body.qrels is None else judgements_in_memory(body.qrels)
-    found = audit(runs, opened.explorer, qrels=qrels, missing=body.missing, unanswered=body.unanswered)
+    found = audit(runs, opened().explorer, qrels=qrels, missing=body.missing, unanswered=body.unanswered)
     compared = None if found.comparison is None else found.comparison.to_dict()
     notes = [*found.report.notes, *(found.comparison.notes if found.comparison else [])]
     runs_told = found.report.to_dict(per_query=True)["runs"]

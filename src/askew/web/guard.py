@@ -20,6 +20,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askew.web.access import Access
+from askew.web.connections import SCARCE, client_key
+from askew.web.lane import LaneFailed
 from askew.web.limits import Rate, Room
 from askew.web.problems import CODES, MESSAGES, Problem, too_many
 from askew.web.replies import wants_json
@@ -47,6 +49,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate, show: Show) -> None:
         self.app, self._settings, self._access, self._rate, self._show = app, settings, access, rate, show
+        self._hosts = tuple(name.strip("[]").lower() for name in settings.allowed_hosts)
         self._open, self._uploading = Room(settings.limits.open), Room(settings.limits.uploading)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,13 +75,21 @@ class Guard:
         limits = self._settings.limits
         most = limits.upload_bytes if is_upload(scope) else limits.body_bytes
         try:
-            await self.app(scope, limited(receive, most, limits.body_seconds), telling)
+            await self.app(scope, limited(receive, most, limits.body_seconds, limits.whole_seconds), telling)
         except Exception as error:
-            # The message may hold a query, so it is not told.
-            _log.error("internal error: %s at %s", type(error).__name__, place_of(error))
+            problem = self._failure(error)
             # An answer that was begun stays unfinished; then the server closes the connection.
             if not telling.begun:
-                await self._show(scope, Problem(500, CODES[500], MESSAGES[500]))(scope, receive, telling)
+                await self._show(scope, problem)(scope, receive, telling)
+
+    def _failure(self, error: Exception) -> Problem:
+        """Log what failed; the message may hold a query, so it is not told."""
+        if isinstance(error, OSError) and error.errno in SCARCE:
+            _log.error("no file descriptors are left; raise the limit (ulimit -n) before askew serve")
+            return Problem(503, CODES[503], MESSAGES[503], {"retry-after": "1"})
+        what = str(error) if isinstance(error, LaneFailed) else f"{type(error).__name__} at {place_of(error)}"
+        _log.error("internal error: %s", what)
+        return Problem(500, CODES[500], MESSAGES[500])
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -94,10 +105,11 @@ class Guard:
         return self._ask_for_token(scope)
 
     def _check_host(self, headers: Headers) -> None:
-        """On loopback only its own names are answered: a page elsewhere could give its own name our address."""
-        name = host_of(f"//{headers.get('host', '')}")
-        if self._settings.loopback and not is_loopback(name):
-            raise Problem(421, CODES[421], "this service answers to localhost only")
+        """Only known names are answered: a page elsewhere could give its own name our address."""
+        name, given = host_of(f"//{headers.get('host', '')}"), self._settings
+        known = is_loopback(name) or name in (*self._hosts, given.host.strip("[]").lower())
+        if not known and (given.loopback or given.allowed_hosts):
+            raise Problem(421, CODES[421], "this service does not answer under this name; --allowed-host adds one")
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """A page elsewhere may not post here in the name of who reads it."""
@@ -106,8 +118,12 @@ class Guard:
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None and site not in ("same-origin", "none"):
             raise Problem(403, CODES[403], "only pages of this service may post to it")
-        if site is None and origin is not None and origin.partition("://")[2] != headers.get("host"):
+        if site is None and origin is not None and not self._is_own(origin, headers):
             raise Problem(403, CODES[403], "only pages of this service may post to it")
+
+    def _is_own(self, origin: str, headers: Headers) -> bool:
+        """Whether a page came from here. A proxy may pass another Host on; then the names that are allowed count."""
+        return origin.partition("://")[2] == headers.get("host") or host_of(origin) in self._hosts
 
     def _check_rate(self, scope: Scope) -> None:
         wait = self._rate.take(client_of(scope))
@@ -159,12 +175,12 @@ def host_of(address: str) -> str:
 
 def is_upload(scope: Scope) -> bool:
     """Whether files come with a request, which may be larger then."""
-    return bool(scope["path"] == "/audit" and scope["method"] == "POST")
+    return bool(scope["path"] in ("/runs", "/audit") and scope["method"] == "POST")
 
 
 def client_of(scope: Scope) -> str:
-    """The address that a request came from."""
-    return str((scope.get("client") or ("unknown",))[0])
+    """Whom a request is counted for: the address that it came from."""
+    return client_key(str((scope.get("client") or ("unknown",))[0]))
 
 
 def place_of(error: BaseException) -> str:
@@ -184,15 +200,15 @@ def too_large(most: int) -> Problem:
     return Problem(413, CODES[413], f"the request is too large: at most {most:,} bytes are taken")
 
 
-def limited(receive: Receive, most: int, seconds: float) -> Receive:
-    """Counts what really comes, whatever the header said; a sender may be silent for so many seconds."""
-    seen, whole = 0, False
+def limited(receive: Receive, most: int, pause: float, whole: float) -> Receive:
+    """Counts what really comes, whatever the header said. A body may pause and last for so many seconds."""
+    seen, done, until = 0, False, time.monotonic() + whole
 
     async def counted() -> Message:
-        nonlocal seen, whole
+        nonlocal seen, done
         # After the whole body only the end of the connection comes, and that may take as long as it likes.
-        message = await receive() if whole else await _soon(receive, seconds)
-        seen, whole = seen + len(message.get("body", b"")), not message.get("more_body", False)
+        message = await receive() if done else await _soon(receive, min(pause, until - time.monotonic()))
+        seen, done = seen + len(message.get("body", b"")), not message.get("more_body", False)
         if seen > most:
             raise HTTPException(413, too_large(most).message)
         return message

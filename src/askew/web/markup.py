@@ -61,7 +61,7 @@ def address(path: str, parameters: Mapping[str, object] | None = None, place: st
 
 
 def below(path: str, name: str, rest: str = "") -> str:
-    """An address with a name of anybody's choosing in it."""
+    """An address with a name that users choose in it."""
     return f"{path}/{quote(name, safe='')}{rest}"
 
 

@@ -41,7 +41,7 @@ Text = Annotated[str, Field(min_length=1, max_length=LONGEST, description="The t
 
 
 class Tools:
-    """The verbs over one collection, which is opened when it is first asked.
+    """The verbs over one collection, which is opened at the first request.
 
     They are called from threads, one at a time: that is enough for one model.
     """

@@ -40,6 +40,7 @@ MESSAGES = {
     404: "there is nothing at this address",
     405: "this address is not asked in this way",
     408: "the rest of the request did not come",
+    503: "the service is short of file descriptors; try again in a moment",
     500: "internal error (please report it); the log of the service says where",
 }
 

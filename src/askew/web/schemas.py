@@ -12,7 +12,7 @@ from askew.app.explore.answers import Alternatives, Answer, Setting, Value
 from askew.app.explore.audit import MISSING_TEXT, UNANSWERED
 from askew.app.explore.explorer import MOST_RESULTS, TOP, Explorer
 from askew.app.explore.opening import Opening
-from askew.app.explore.pairs import MOST_ROWS, PAGE_ROWS
+from askew.app.explore.pairs import CHOSEN, MOST_ROWS, PAGE_ROWS, SIDES, SORTS
 from askew.app.explore.plan import StepNode
 from askew.app.explore.sides import Sides
 from askew.app.explore.texts import LONGEST
@@ -36,6 +36,8 @@ def _none_if_empty(given: object) -> object:
 
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Bound = Annotated[Finite | None, BeforeValidator(_none_if_empty)]
+Order = Annotated[str, Field(pattern=rf"^(|gain|loss|-?({'|'.join((*SORTS, *SIDES))}))$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=MOST_CHARS, pattern=r"\S"), AfterValidator(whole_text)]
 ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_text)]
 Results = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
@@ -110,13 +112,24 @@ class PairFilter(_Body):
     subset: ShortText = ""
     outcome: ShortText = ""
     method: ShortText = ""
+    kind: ShortText = ""
     group: ShortText = ""
     label: ShortText = ""
     measure: ShortText = ""
-    least: Annotated[Finite | None, BeforeValidator(_none_if_empty)] = None
-    sort: Literal["", "gain", "loss"] = ""
+    least: Bound = None
+    lean_min: Bound = None
+    lean_max: Bound = None
+    effectiveness_min: Bound = None
+    effectiveness_max: Bound = None
+    sort: Order = ""
     page: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 1
     size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = PAGE_ROWS
+
+
+class ChosenFilter(PairFilter):
+    """As a page has it: the chosen pairs, unless another subset is named."""
+
+    subset: ShortText = CHOSEN
 
 
 class PairBatch(_Body):

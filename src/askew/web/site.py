@@ -14,6 +14,7 @@ from askew.app.explore.plan import name_of
 from askew.core.errors import DataError
 from askew.engine.store import Store
 from askew.web.access import Access
+from askew.web.lane import Lane
 from askew.web.limits import Rate
 from askew.web.settings import Settings
 from askew.web.uploads import Uploads
@@ -31,6 +32,7 @@ class Site:
         self.settings = settings
         limits = settings.limits
         self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
+        self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
         # A language model takes seconds, and no search waits for it.
         self.writing = Work(1, _MOST_WRITING, limits.cache_bytes)
         self.access = Access(settings.token)
@@ -39,6 +41,7 @@ class Site:
         self._opening: asyncio.Future[Opening] | None = None
         self._tables: OrderedDict[str, ShownPairs] = OrderedDict()
         self._lock = threading.Lock()
+        self._closed = False
 
     def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
         """Begin to open what there is to show; ``failed`` is told if that cannot be done."""
@@ -47,6 +50,8 @@ class Site:
 
         def told(done: asyncio.Future[Opening]) -> None:
             error = None if done.cancelled() else done.exception()
+            if self._closed:
+                return
             if error is None and not done.cancelled():
                 loop.run_in_executor(None, warm, done.result())
             elif error is not None and failed is not None:
@@ -95,6 +100,8 @@ class Site:
 
     def close(self) -> None:
         """Finish what was begun."""
+        self._closed = True
+        self.lane.close()
         self.work.close()
         self.writing.close()
 

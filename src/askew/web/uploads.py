@@ -5,30 +5,61 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from askew.core.errors import DataError
 from askew.corpora.judgements import QrelsFile, read_judgements
 from askew.corpora.runs import Run, read_run
-from askew.web.problems import Problem
 
 # A small file of these can be a huge one when it is unpacked.
 _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"PAR1")
 _NAME = re.compile(r"[^\w.()+-]+")
 MOST_LINES = 1_000_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was sent: what it is called on pages, what it was read as, and how many bytes it had."""
+    """A file that was sent: what it is called on pages, whether it is a ``run`` or ``qrels``, and its bytes."""
 
     digest: str
     name: str
-    content: Run | QrelsFile
-    size: int
+    what: str
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, data: bytes, what: str) -> Upload:
+        """A file under a name of ours; what cannot be lines of text is refused without reading it."""
+        if data.startswith(_PACKED):
+            raise DataError(f"upload: the {what} is packed or Parquet; send the plain lines of TREC")
+        if not data.strip():
+            raise DataError(f"upload: the {what} is empty")
+        if data.count(b"\n") > MOST_LINES:
+            raise DataError(f"upload: at most {MOST_LINES:,} lines are taken here; askew measure takes any number")
+        digest = hashlib.sha256(what.encode() + b"\0" + data).hexdigest()[:16]
+        return cls(digest, _NAME.sub("_", Path(name.replace("\\", "/")).name)[-60:] or "upload", what, data)
+
+    def run(self) -> Run | None:
+        """The run that was sent; None where it is no run."""
+        return replace(self._read(read_run), name=self.name) if self.what == "run" else None
+
+    def judgements(self) -> QrelsFile | None:
+        """The judgements that were sent; None where it is something else."""
+        return self._read(read_judgements) if self.what == "qrels" else None
+
+    def _read(self, read: Callable[[Path], T]) -> T:
+        """The readers want a file: it lies under a name of ours in a folder of ours, and only as long as it is read."""
+        with tempfile.TemporaryDirectory(prefix="askew-upload-") as folder:
+            path = Path(folder) / "upload.txt"
+            path.write_bytes(self.data)
+            try:
+                return read(path)
+            except DataError as error:
+                raise DataError(str(error).replace(str(path), self.name).replace(path.name, self.name)) from None
 
 
 class Uploads:
@@ -37,51 +68,15 @@ class Uploads:
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[str, Upload] = OrderedDict()
-        self._lock = threading.Lock()
 
-    def add_run(self, name: str, data: bytes) -> Upload:
-        """Read a run and keep it."""
-        return self._add(_upload(name, data, "run"))
-
-    def add_judgements(self, name: str, data: bytes) -> Upload:
-        """Read judgements and keep them."""
-        return self._add(_upload(name, data, "qrels"))
-
-    def _add(self, upload: Upload) -> Upload:
-        with self._lock:
-            self._kept.pop(upload.digest, None)
-            self._kept[upload.digest] = upload
-            while len(self._kept) > self._most or sum(one.size for one in self._kept.values()) > self._most_bytes:
-                self._kept.popitem(last=False)
+    def add(self, upload: Upload) -> Upload:
+        """Keep an upload; the oldest ones go where there are too many."""
+        self._kept.pop(upload.digest, None)
+        self._kept[upload.digest] = upload
+        while len(self._kept) > self._most or sum(len(one.data) for one in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
         return upload
 
-    def get(self, digest: str) -> Upload:
-        """An upload that is still kept."""
-        with self._lock:
-            found = self._kept.get(digest)
-        if found is None:
-            raise Problem(404, "not_kept", "this upload is not kept any more: upload the file again")
-        return found
-
-
-def _upload(name: str, data: bytes, what: str) -> Upload:
-    if data.startswith(_PACKED):
-        raise DataError(f"upload: the {what} is packed or Parquet; send the plain lines of TREC")
-    if not data.strip():
-        raise DataError(f"upload: the {what} is empty")
-    digest = hashlib.sha256(what.encode() + b"\0" + data).hexdigest()[:16]
-    shown = _NAME.sub("_", Path(name.replace("\\", "/")).name)[-60:] or "upload"
-    return Upload(digest, shown, _read(shown, data, what), len(data))
-
-
-def _read(shown: str, data: bytes, what: str) -> Run | QrelsFile:
-    """The readers want a file: it lies under a name of ours in a folder of ours, and only as long as it is read."""
-    if data.count(b"\n") > MOST_LINES:
-        raise DataError(f"upload: at most {MOST_LINES:,} lines are taken here; askew measure takes any number")
-    with tempfile.TemporaryDirectory(prefix="askew-upload-") as folder:
-        path = Path(folder) / "upload.txt"
-        path.write_bytes(data)
-        try:
-            return read_judgements(path) if what == "qrels" else replace(read_run(path), name=shown)
-        except DataError as error:
-            raise DataError(str(error).replace(str(path), shown).replace(path.name, shown)) from None
+    def find(self, digest: str) -> Upload | None:
+        """An upload that is still kept; None for any other."""
+        return self._kept.get(digest)

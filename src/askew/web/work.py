@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -50,12 +50,16 @@ class Work:
 
     async def bytes_of(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
         """As ``run`` for an answer that is always the same: kept, and made once for all who want it meanwhile."""
+        return await self.once(key, lambda: self.run(make))
+
+    async def once(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+        """As ``bytes_of`` for an answer that is made elsewhere."""
         found = self._kept.get(key)
         if found is not None:
             return found
         flying = self._flying.get(key)
         if flying is None:
-            flying = asyncio.ensure_future(self.run(make))
+            flying = asyncio.ensure_future(start())
             self._flying[key] = flying
             flying.add_done_callback(lambda done: self._landed(key, done))
         return await asyncio.shield(flying)

@@ -91,6 +91,13 @@ def test_a_document_without_an_id_is_named_by_its_text():
     assert one.startswith("text-")
 
 
+def test_passages_may_be_plain_texts():
+    found = [as_found("He is a nurse."), as_found(("He is a nurse.", 0.5))]
+    assert [one.text for one in found] == ["He is a nurse."] * 2
+    assert found[0].doc_id == found[1].doc_id and " " not in found[0].doc_id
+    assert as_found("d1") == ("d1", None, None) and as_found(("d 1", 0.5, "text")) == ("d 1", 0.5, "text")
+
+
 def test_the_id_of_a_document_is_its_own_or_that_of_its_metadata():
     assert as_found(LangChainDocument("t", {"id": "m"})).doc_id == "m"
     assert as_found(LangChainDocument("t", {"id": "m"}, "own")).doc_id == "own"

@@ -232,8 +232,15 @@ def test_an_engine_that_asks_for_a_longer_wait_than_allowed_is_not_waited_for():
 
 
 def test_a_refused_query_is_an_error():
-    engine = Plain({"a": [EngineError("plain: refused")]})
+    engine = Plain({"a": [Found("x")], "b": [EngineError("plain: refused")]})
     with pytest.raises(EngineError, match=r"plain: refused .refused='empty' counts such queries"):
+        EngineRanker(engine, quick(concurrency=1)).search(["a", "b", "c"], 3)
+    assert engine.batches == [["a"], ["b"]]
+
+
+def test_an_engine_that_refuses_every_query_is_not_said_to_refuse_some():
+    engine = Plain({"a": [EngineError("plain: refused")]})
+    with pytest.raises(EngineError, match=r"^plain: refused; 0 of 1 queries were answered$"):
         EngineRanker(engine, quick()).search(["a"], 3)
     assert len(engine.batches) == 1
 

@@ -166,6 +166,10 @@ def test_a_text_may_be_of_several_fields(make):
         ({"url": "http://user:secret@host/?q={query}"}, "no user name, password"),
         ({"url": "http://host/?api_key=abc&q={query}"}, "'api_key' looks like a secret"),
         ({"url": "http://host/?q={query}", "params": {"token": "abc"}}, "'token' looks like a secret"),
+        ({"url": "http://host/?q={query}&api%5Fkey=abc"}, "'api_key' looks like a secret"),
+        ({"url": "http://host/", "body": {"q": "{query}", "api_key": "abc"}}, "'api_key' looks like a secret"),
+        ({"url": "http://host/", "body": '{"q": "{query}", "user": [{"password": "abc"}]}'}, "'password' looks like"),
+        ({"url": "http://host/{query}", "headers": {"Ocp-Apim-Subscription-Key": "abc"}}, "looks like a secret"),
         ({"url": "http://host/?q={query}", "headers": {"Authorization": "abc"}}, "looks like a secret"),
         ({"url": "http://host/?q={query}", "headers": {"X-Api-Key": "abc"}}, "looks like a secret"),
         ({"url": "http://host/"}, "no place for the query"),
@@ -269,6 +273,52 @@ def test_a_certificate_that_is_not_trusted_is_refused_and_ones_own_authority_can
         trusted.cache_clear()
         monkeypatch.setenv("SSL_CERT_FILE", str(pem))
         assert len(http(url).search(["station"], 3).docs) == 1
+
+
+def test_a_place_in_a_list_may_be_a_number(server):
+    own = {"hits_at": "hits", "id_at": 0, "score_at": 1, "text_at": 2}
+    same = own | {name: str(value) for name, value in own.items()}
+    url = f"{server.url}/search?q={{query}}"
+    assert HttpEngine(url, **own).settings() == HttpEngine(url, **same).settings()
+
+
+def test_a_request_that_is_refused_is_shown_with_a_place_for_the_query(server, make):
+    server.failures.extend([ServerFault(400)] * 9)
+    with pytest.raises(EngineError) as caught:
+        make(params={"in": "title & text"}).search(["zebra of marple", "station"], 3)
+    said = str(caught.value)
+    assert "the request was GET /search?q={query}&size={k}&in=title%20%26%20text;" in said
+    assert "zebra" not in said and "refused='empty'" not in said
+
+
+def test_only_where_other_queries_were_answered_a_refused_one_may_count_as_empty(server, make):
+    server.failures.extend([None, ServerFault(400)])
+    with pytest.raises(EngineError, match="refused='empty' counts such queries as finding nothing"):
+        make(concurrency=1).search(["station", "zebra of marple"], 3)
+
+
+def test_a_field_of_the_body_that_is_named_like_a_secret_may_be_searched():
+    body = {"query": {"token": "{query}"}, "filter": [{"key": "language", "value": "en"}], "token": {"boost": 2}}
+    assert HttpEngine("http://host/search", body=body).settings()["body"] == body
+
+
+@pytest.mark.parametrize(
+    "proxy", ["http://me:pass-314159@h:port", "socks5://me:pass-314159@h:1", "http://:0", "https://h"]
+)
+def test_a_proxy_that_cannot_be_used_is_one_line_without_its_password(make, monkeypatch, proxy):
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ConfigError, match=r"the proxy of the environment .* should be an address such as") as caught:
+        http("http://engine.invalid/search?q={query}").search(["station"], 3)
+    assert "pass-314159" not in str(caught.value)
+
+
+def test_a_proxy_that_does_not_answer_is_said_to_be_one(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://me:pass-314159@127.0.0.1:1")
+    with pytest.raises(
+        EngineError, match=r"no connection by the proxy of the environment .*; check that the proxy"
+    ) as e:
+        http("http://engine.invalid/search?q={query}", attempts=1).search(["station"], 3)
+    assert "pass-314159" not in str(e.value)
 
 
 def test_the_proxy_of_the_environment_is_used_with_its_password(server, monkeypatch):

@@ -1,6 +1,7 @@
 """Engines of this machine, for real: the contract of rankers, and the demo built through them, killed and resumed."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -56,6 +57,22 @@ def test_no_query_is_a_syntax_error_for_an_engine_of_this_machine(way, place):
     # The sparse model of the tests has random weights.
     assert best == "d6" or way == "qdrant-sparse"
     ranker.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_log_has_a_query_or_a_document(way, place, caplog, capfd):
+    """Also not at the most talkative level of the engine's own library, nor in lines that bypass Python's logging."""
+    settings = place.load(way, TOY_DOCS)
+    capfd.readouterr()
+    with caplog.at_level(logging.DEBUG):
+        ranker = build("ranker", place.ways[way][0], settings)
+        ranker.search(["station marple-314159"], 3)
+        ranker.close()
+    said = capfd.readouterr()
+    shown = "\n".join([said.out, said.err, caplog.text, *(repr(vars(one)) for one in caplog.records)])
+    assert ranker.texts
+    assert "marple-314159" not in shown
+    assert not [text for text in TOY_DOCS.values() if text and text in shown]
 
 
 def demo_texts():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from askew.app.audit.measures import NEITHER
-from askew.app.scoring.decompose import Decomposition, LeanPart
+from askew.app.scoring.decompose import Decomposition
 from askew.core.measure import Direction
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ _MOST = 0.5
 # Of fewer queries a mean says little.
 _FEW = 30
 _OFF_TOPIC, _ASKED, _ON_TOPIC = "offtopic", "asked", ("warranted", "ontopic")
+_PERSON = "real"
 
 
 def next_steps(report: AuditReport) -> list[str]:
@@ -40,7 +41,7 @@ def _of_lean(report: AuditReport) -> list[str]:
 def _of_parts(report: AuditReport) -> list[str]:
     if not report.parts or not report.parts[0].parts:
         return []
-    off, asked, on = (_share(report.parts[0], names) for names in ((_OFF_TOPIC,), (_ASKED,), _ON_TOPIC))
+    off, asked, on = (_share(report.parts[0], "why", names) for names in ((_OFF_TOPIC,), (_ASKED,), _ON_TOPIC))
     said = []
     if off > _MOST:
         said.append(
@@ -52,12 +53,17 @@ def _of_parts(report: AuditReport) -> list[str]:
             f"{asked + on:.0%} of what is counted is estimated to be on topic or asked for: no action on the whole; "
             "look at the worst queries one by one."
         )
+    real = _share(report.parts[0], "who", (_PERSON,))
+    if real > _MOST:
+        said.append(
+            f"{real:.0%} of what is counted is estimated to refer to real people: a query about a person warrants such "
+            "words. Look for the worst queries that are not about one."
+        )
     return said
 
 
-def _share(found: Decomposition, names: Sequence[str]) -> float:
-    why: list[LeanPart] = [one for one in found.parts if one.kind == "why" and one.name in names]
-    return sum(one.share for one in why)
+def _share(found: Decomposition, kind: str, names: Sequence[str]) -> float:
+    return sum(one.share for one in found.parts if one.kind == kind and one.name in names)
 
 
 def _of_reformulations(report: AuditReport) -> list[str]:
@@ -65,11 +71,11 @@ def _of_reformulations(report: AuditReport) -> list[str]:
         return []
     found, worst = report.reformulations.suggested, len(report.worst)
     if not found:
-        return [f"No reformulation of the {worst:,} worst queries leans less and keeps enough of the results."]
+        return [f"No reformulation of the {worst:,} worst queries leans clearly less and keeps enough of the results."]
     said = (
-        f"For {len(found):,} of the {worst:,} worst queries a reformulation leans less and keeps at least "
-        f"{report.agree:.0%} of the top results{_reduced(report)}: offer it as a suggestion, after a person has "
-        "read it."
+        f"For {len(found):,} of the {worst:,} worst queries a reformulation leans at least "
+        f"{report.settings.reduction:.0%} less and keeps at least {report.settings.agree:.0%} of the top results"
+        f"{_reduced(report)}: offer it as a suggestion, after a person has read it."
     )
     judged = [one for one in found if one.outcome is not None]
     return [said + (f" Judged, without a loss of effectiveness: {len(judged):,}." if judged else "")]

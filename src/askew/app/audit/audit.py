@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from askew.app.audit.engine import AuditedEngine, Progress, answers_place, open_engine
+from askew.app.audit.engine import AuditedEngine, Progress, answers_place, open_engine, tell
 from askew.app.audit.gate import check_conditions, failures, read_baseline, read_conditions
 from askew.app.audit.measures import AuditMeasures, EngineScores, choose_measures, measure_engine, toward
 from askew.app.audit.page import check_place, write_audit
@@ -18,7 +19,7 @@ from askew.app.audit.report import AuditReport
 from askew.app.audit.reranking import reranking_of
 from askew.app.audit.settings import AuditSettings
 from askew.app.audit.stability import Stability, stability_of, times_less
-from askew.app.audit.worst import worst_queries
+from askew.app.audit.worst import words_per_query, worst_queries
 from askew.app.measure.inputs import MeasuresLike
 from askew.app.scoring.universe import QrelsLike
 from askew.app.search.retrieve import as_queries
@@ -92,15 +93,18 @@ class _Steps:
         how: AuditSettings, progress: Progress | None,
     ) -> None:  # fmt: skip
         self._engine, self._measures, self._qrels, self._how = engine, measures, qrels, how
-        self._progress = progress
+        self._progress, self._started = progress, datetime.now(UTC)
         self._queries = dict(zip(queries["query_id"].to_pylist(), queries["text"].to_pylist(), strict=True))
         self._lines = engine.search(queries, how.k, "searching", progress)
         if not self._lines.height:
-            raise DataError(f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document")
+            raise DataError(
+                f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document; check its settings, "
+                "and whether it wants every word of a query (join=)"
+            )
         self.measured = self._measure()
 
     def _measure(self) -> EngineScores:
-        self._tell("measuring")
+        tell(self._progress, 0, 0, "measuring")
         return measure_engine(
             self._engine.id, self._lines, self._engine.texts, self._queries, self._measures, self._qrels,
             self._how.missing, self._how.resolver,
@@ -110,13 +114,13 @@ class _Steps:
         """What was found."""
         engine, measures, how = self._engine, self._measures, self._how
         worst = worst_queries(self.measured, measures, self._lines, engine.texts, self._queries, how.worst)
-        self._tell("reformulating")
         tried = trial.run(engine, worst, self._lines, measures, self._qrels, self._progress)
-        self._tell("checking sensitivity")
+        tell(self._progress, 0, 0, "checking sensitivity")
         stable = self._stability(tried)
         order = reranking_of(engine.id, self._lines, engine.texts, self._queries, self.measured, measures)
         return AuditReport(
-            engine.id, how.k, len(self._queries), measures, self.measured, worst, tried, stable, order, how.agree,
+            engine.id, how.k, len(self._queries), measures, self.measured, worst, tried, stable, order, how,
+            words_per_query(measures, self._lines, engine.texts), self._started,
             notes=[*self.measured.notes, *stable.notes],
         )  # fmt: skip
 
@@ -133,7 +137,3 @@ class _Steps:
             # A measure may be defined for all queries together and for none of these few.
             return replace(found, notes=(*found.notes, f"sensitivity of the reformulations: left out ({error})"))
         return replace(found, less=less, compared=compared)
-
-    def _tell(self, label: str) -> None:
-        if self._progress is not None:
-            self._progress(0, 0, label)

@@ -21,11 +21,18 @@ from askew.core.fingerprint import fingerprint
 from askew.plugins.kinds import RankerPlugin
 from askew.rankers.engines.callables import callable_ranker
 from askew.rankers.engines.client import EngineError
+from askew.rankers.engines.http import templates
 from askew.rankers.engines.ranker import EngineRanker
 
 # Called with what is done, of how much in all, and what is being done.
 Progress = Callable[[int, int, str], None]
 _SQLITE = ("", "-wal", "-shm")
+
+
+def tell(progress: Progress | None, done: int, total: int, label: str) -> None:
+    """Report what is being done, where anyone asked."""
+    if progress is not None:
+        progress(done, total, label)
 
 
 class AuditedEngine:
@@ -109,11 +116,6 @@ def open_engine(
     return engine if isinstance(engine, RankerPlugin) else callable_ranker(engine)
 
 
-def is_opened_by_name(engine: object) -> bool:
-    """Whether the ranker is ours alone, so that a file of answers may be given to it."""
-    return isinstance(engine, str)
-
-
 def answers_place(ranker: RankerPlugin, out: str | Path | None, store: str | Path | None) -> Path | None:
     """Where answers are kept until the audit is complete: beside the folder of the report, or in the store."""
     if out is not None:
@@ -132,6 +134,8 @@ def _named(text: str) -> dict[str, Any]:
         return {**_read_settings(Path(rest)), "ranker": name}
     if rest and name != "callable":
         raise ConfigError(f"engine {text!r}: expected a name, NAME:SETTINGS.toml, callable:FILE.py:NAME or an address")
+    if name in templates():
+        raise ConfigError(f"engine {name!r}: this is a template of the ranker 'http'; give http with template={name}")
     return {"ranker": name, **({"function": rest} if rest else {})}
 
 

@@ -10,18 +10,18 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from askew.app.audit.engine import AuditedEngine, Progress
+from askew.app.audit.engine import AuditedEngine, Progress, tell
 from askew.app.audit.measures import AuditMeasures, EngineScores, measure_lines, without_judgements
 from askew.app.audit.settings import AuditSettings
 from askew.app.audit.worst import WorstQuery
 from askew.app.scoring.universe import QrelsLike, as_judgements
+from askew.app.search.candidates import default_methods
 from askew.app.search.reformulate import make_filter, make_reformulator, reformulate
 from askew.app.search.suggest import Suggestion, best_of
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.outcome import Outcome, outcome_of, verdict
 from askew.filters.equivalence import EquivalenceFilter
-from askew.models.find import has_smollm
 
 _EQUIVALENCE = "equivalence"
 _LOSES_NOTHING = (Outcome.BETTER_LESS.value, Outcome.SAME_LESS.value)
@@ -66,11 +66,6 @@ class Reformulations:
         return [one for one in self.tried if one.suggested]
 
 
-def default_methods() -> tuple[str, ...]:
-    """The reformulators that need no documents, as far as they are installed."""
-    return ("rewrite", "reduce") if has_smollm() else ("reduce",)
-
-
 class ReformulationTrial:
     """Writes reformulations, searches them, and compares their results with those of the original queries.
 
@@ -100,7 +95,7 @@ class ReformulationTrial:
         """Try the best reformulations of each of the worst queries."""
         if not worst or not self._settings.tries or not self._methods:
             return Reformulations(methods=self.names)
-        chosen, dropped = self._written(worst)
+        chosen, dropped = self._written(worst, progress)
         model = str(self._judge.settings()["model"])
         if not chosen:
             return Reformulations((), self.names, model, dropped)
@@ -108,18 +103,24 @@ class ReformulationTrial:
         lines = engine.search(table, self._settings.k, "searching reformulations", progress)
         scored = self._measured(engine, chosen, lines, measures, qrels)
         tried = self._compared(worst, originals, chosen, lines, scored, measures)
-        suggested = _with_suggested(tried, self._settings.agree)
+        suggested = _with_suggested(tried, self._settings)
         best = {place: one.query_id for place, one in zip(chosen, suggested, strict=True) if one.suggested}
         kept = lines.filter(pl.col("query_id").is_in(list(best))).with_columns(pl.col("query_id").replace(best))
         return Reformulations(tuple(suggested), self.names, model, dropped, kept)
 
-    def _written(self, worst: Sequence[WorstQuery]) -> tuple[dict[str, tuple[Suggestion, str, str]], Counter[str]]:
+    def _written(
+        self, worst: Sequence[WorstQuery], progress: Progress | None
+    ) -> tuple[dict[str, tuple[Suggestion, str, str]], Counter[str]]:
         """The best candidates by a name of their own, each with its query and method; and what was dropped."""
         queries = {one.query_id: one.text for one in worst}
-        table = pa.table({"query_id": list(queries), "text": list(queries.values())})
-        found, tallies = reformulate(table, self._methods, [self._rules])
-        dropped = sum((tally.rejected for tally in tallies), Counter[str]())
-        rows = found.select("query_id", "text", "method").rows()
+        rows, dropped = [], Counter[str]()
+        # One query at a time: a language model takes seconds for each, and progress should show.
+        for done, (query, text) in enumerate(queries.items()):
+            tell(progress, done, len(queries), "reformulating")
+            found, tallies = reformulate(pa.table({"query_id": [query], "text": [text]}), self._methods, [self._rules])
+            rows += found.select("query_id", "text", "method").rows()
+            dropped += sum((tally.rejected for tally in tallies), Counter[str]())
+        tell(progress, 0, 0, "comparing meanings")
         scores = self._judge.score([queries[query] for query, _, _ in rows], [text for _, text, _ in rows])
         kept: dict[str, list[Suggestion]] = defaultdict(list)
         made_by: dict[tuple[str, str], str] = {}
@@ -187,14 +188,21 @@ def _tried(
     )  # fmt: skip
 
 
-def _with_suggested(tried: Sequence[Tried], agree: float) -> list[Tried]:
-    """Of each query the one that leans least, of those that lean less, keep enough results and lose nothing judged."""
+def _with_suggested(tried: Sequence[Tried], how: AuditSettings) -> list[Tried]:
+    """Of each query the one that leans least, of those that are worth a look."""
     best: dict[str, int] = {}
     for place, one in enumerate(tried):
-        is_eligible = one.lean_verdict == "less" and one.kept >= agree and one.outcome in (None, *_LOSES_NOTHING)
-        if is_eligible and (one.query_id not in best or (one.gain or 0) > (tried[best[one.query_id]].gain or 0)):
+        if _is_worth_a_look(one, how) and (
+            one.query_id not in best or (one.gain or 0) > (tried[best[one.query_id]].gain or 0)
+        ):
             best[one.query_id] = place
     return [replace(one, suggested=best.get(one.query_id) == place) for place, one in enumerate(tried)]
+
+
+def _is_worth_a_look(one: Tried, how: AuditSettings) -> bool:
+    """It leans clearly less, keeps enough results, and loses nothing that is judged."""
+    is_less = one.lean_verdict == "less" and (one.gain or 0.0) >= how.reduction * abs(one.lean[0])
+    return is_less and one.kept >= how.agree and one.outcome in (None, *_LOSES_NOTHING)
 
 
 def _tops(lines: pl.DataFrame) -> dict[str, list[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +14,7 @@ from askew.app.audit.advice import next_steps
 from askew.app.audit.measures import AuditMeasures, EngineScores, toward
 from askew.app.audit.reformulations import Reformulations, Tried
 from askew.app.audit.reranking import Reranking
+from askew.app.audit.settings import AuditSettings
 from askew.app.audit.stability import Stability
 from askew.app.audit.worst import WorstQuery
 from askew.app.scoring.comparable import BETTER, sign_of
@@ -27,8 +30,9 @@ from askew.statistics.intervals import Mean
 class AuditReport:
     """The answer of ``audit``.
 
-    ``worst`` has the queries that lean most with their results, ``reformulations`` what was tried on the engine,
-    ``failures`` the conditions of ``fail_if`` that hold, ``next_steps`` short sentences on what to do.
+    ``words`` is how many counted words of each group the results of a query have on average. ``worst`` has the queries
+    that lean most with their results, ``reformulations`` what was tried on the engine, ``audited`` when, ``failures``
+    the conditions of ``fail_if`` that hold, ``next_steps`` short sentences on what to do.
     """
 
     engine: str
@@ -40,7 +44,9 @@ class AuditReport:
     reformulations: Reformulations
     stability: Stability
     reranking: Reranking | None
-    agree: float = 0.5
+    settings: AuditSettings
+    words: Mapping[str, float]
+    audited: datetime
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -71,8 +77,10 @@ class AuditReport:
 
     @property
     def reading(self) -> str:
-        """How a value of the deciding measure is read."""
-        return sign_of(self.lean)
+        """How a value of the deciding measure is read, and the words behind it."""
+        counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in self.words.items())
+        depth = self.measures.cutoff or self.k
+        return f"{sign_of(self.lean)} On average the top {depth} results of a query have {counts}.".strip()
 
     @cached_property
     def next_steps(self) -> list[str]:
@@ -111,9 +119,10 @@ class AuditReport:
     def to_dict(self, keep_queries: bool = False) -> dict[str, Any]:
         """The numbers as JSON values, with the ids of queries and without their texts unless these are to be kept."""
         return {
-            "askew": __version__, "engine": self.engine, "k": self.k, "queries": self.queries,
+            "askew": __version__, "audited": self.audited.isoformat(timespec="seconds"),
+            "engine": self.engine, "k": self.k, "queries": self.queries,
             "unanswered": self.unanswered, "groups": list(self.lean.groups), "deciding": self.lean.text,
-            "verdict": self.verdict,
+            "verdict": self.verdict, "words_per_query": dict(self.words),
             "measures": {one.text: self._measure(one) for one in self.asked},
             "per_query": _by_query(self.measured),
             "parts": [one.to_dict() for one in self.parts],
@@ -126,7 +135,10 @@ class AuditReport:
                 "combinations": [asdict(one) for one in self.stability.alternatives],
             },
             "reranking": None if self.reranking is None else asdict(self.reranking),
-            "next_steps": self.next_steps, "failures": self.failures,
+            "next_steps": self.next_steps, "failures": self.failures, "reading": self.reading,
+            "effectiveness": None if self.measures.effectiveness is None else self.measures.effectiveness.text,
+            "agree": self.settings.agree, "reduction": self.settings.reduction, "model": self.reformulations.model,
+            "notes": self.notes,
         }  # fmt: skip
 
     def _measure(self, one: MeasureRequest) -> dict[str, Any]:

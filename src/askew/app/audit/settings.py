@@ -17,7 +17,8 @@ class AuditSettings:
 
     ``k`` results of each query are measured. The ``worst`` queries are shown, and at most ``tries`` reformulations of
     each are searched with the engine. ``methods`` write them; without any these are ``rewrite``, where its extra is
-    installed, and ``reduce``. A reformulation is suggested only if it keeps the share ``agree`` of the top results.
+    installed, and ``reduce``. A reformulation is suggested only if it reduces the lean by the share ``reduction``, or
+    more, and keeps the share ``agree`` of the top results.
     ``method_settings`` are those of a method or of the filter ``equivalence``: ``{"equivalence": {"model": "light"}}``.
     ``missing`` says what becomes of a result without a text, ``resolver`` what estimates the parts of the lean.
 
@@ -33,6 +34,7 @@ class AuditSettings:
     methods: Sequence[str] | None = None
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     agree: float = 0.5
+    reduction: float = 0.1
     missing: str | None = None
     resolver: str = defaults.RESOLVER
     out: str | Path | None = None
@@ -43,5 +45,6 @@ class AuditSettings:
         for name, value, least in (("k", self.k, 1), ("worst", self.worst, 0), ("tries", self.tries, 0)):
             if value < least:
                 raise ConfigError(f"{name}=: expected {least} or more, found {value}")
-        if not 0 <= self.agree <= 1:
-            raise ConfigError(f"agree=: expected a share from 0 to 1 of the top results to keep, found {self.agree}")
+        for name, share in (("agree", self.agree), ("reduction", self.reduction)):
+            if not 0 <= share <= 1:
+                raise ConfigError(f"{name}=: expected a share from 0 to 1, found {share}")

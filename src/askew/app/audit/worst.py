@@ -71,6 +71,17 @@ def worst_queries(
     ]  # fmt: skip
 
 
+def words_per_query(measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str]) -> dict[str, float]:
+    """How many words of each group the results of a query have on average, over queries that find something."""
+    marker, ranked = marker_of(measures), _ranked(lines)
+    tops = Counter(doc for found in ranked.values() for _, doc in found[: measures.cutoff])
+    total: Counter[str] = Counter()
+    for doc, times in tops.items():
+        counts = marker.count(marker.find(docs.get(doc, "")))
+        total.update({group: count * times for group, count in counts.items()})
+    return {group: total[group] / max(len(ranked), 1) for group in measures.lean.groups}
+
+
 def marker_of(measures: AuditMeasures) -> Marker:
     """What marks the words that the deciding measure counts."""
     key = key_of(measures.lean)

@@ -16,12 +16,12 @@ from typing import Protocol
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import StoreError
 from askew.core.measure import Direction, column_of, new_column, old_column
 from askew.core.ranking import Floats
+from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
 from askew.selectors.tables import under
@@ -50,15 +50,33 @@ class StepScores:
     step: str
     key: str
 
+    def of(self, queries: pl.DataFrame) -> pl.DataFrame:
+        """The scores of some queries; only the parts that have them are read."""
+        here = self._places.join(queries, on="query_id", how="semi")["part"].unique().sort()
+        parts = [self._read(part).join(queries, on="query_id", how="semi", maintain_order="left") for part in here]
+        return pl.concat(parts) if parts else self._read(0).clear()
+
     @cached_property
-    def table(self) -> pl.DataFrame:
-        """The scores, read once."""
+    def _manifest(self) -> Manifest:
         manifest = self.store.finished(self.step, self.key)
         if manifest is None:
             raise StoreError(
                 f"step {self.step!r}: expected its scores before pairs are chosen, found none; run it again"
             )
-        return pl.DataFrame(pl.from_arrow(pa.concat_tables(self.store.read(manifest))))
+        return manifest
+
+    @cached_property
+    def _places(self) -> pl.DataFrame:
+        """In which parts each query is."""
+        found = [
+            self._read(part, ["query_id"]).unique().with_columns(part=pl.lit(part))
+            for part in range(len(self._manifest.parts))
+        ]
+        return pl.concat(found)
+
+    def _read(self, part: int, columns: list[str] | None = None) -> pl.DataFrame:
+        file = self.store.open_part(self._manifest, self._manifest.parts[part])
+        return pl.DataFrame(pl.from_arrow(file.read(columns=columns)))
 
 
 def choose_across(

@@ -23,30 +23,30 @@ from askew.engine.store import Store
 from askew.measures.catalogue import MeasureRequest
 from askew.mentions.marks import can_mark
 from askew.publish.page.counted import CountedParts
+from askew.selectors.parts import PairParts
 
 # So many queries are looked at, chosen at random: enough for intervals that the estimates themselves limit.
 MOST_QUERIES = 1000
 
 
 def counted_parts(
-    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: pl.DataFrame, subset: str, seed: int
+    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: PairParts, subset: str, seed: int
 ) -> CountedParts | None:
     """The parts of the first measure that has any, for the originals and the chosen queries of a subset.
 
     None where no measure of the recipe has parts, or no pair is chosen.
     """
     asked = [one for one in build.evaluate.asked if has_parts(one) and can_mark(str(one.measure.param("tokens")))]
-    chosen = pairs.filter(pl.col(subset)).unique("query_id", keep="first", maintain_order=True)
-    if not asked or not len(chosen):
+    if not asked:
+        return None
+    keys = ["query_id", "variant_id"]
+    chosen = pairs.filter(subset).map(keys, lambda part: part.unique("query_id", keep="first", maintain_order=True))
+    if not len(chosen):
         return None
     if len(chosen) > MOST_QUERIES:
         chosen = chosen.sample(MOST_QUERIES, seed=seed)
     one = next((found for found in asked if found.text == defaults.DECOMPOSED), asked[0])
-    rows = pa.concat_tables(store.read(outcomes["runs"].manifest))
-    wanted = pa.array(chosen["query_id"].to_list(), pa.string())
-    originals = pc.and_(pc.equal(rows["method"], ORIGINAL), pc.is_in(rows["query_id"], value_set=wanted))
-    variants = pc.is_in(rows["variant_id"], value_set=pa.array(chosen["variant_id"].to_list(), pa.string()))
-    old, new = rows.filter(originals), rows.filter(variants)
+    old, new = _runs(store, outcomes["runs"], chosen)
     relevance = _relevance(build, pa.concat_tables([old, new]), old)
     found = [_decomposed(build, one, name, part, relevance) for name, part in (("original", old), ("chosen", new))]
     data = pl.DataFrame([
@@ -54,6 +54,17 @@ def counted_parts(
         for side in found for part in side.parts
     ])  # fmt: skip
     return CountedParts(one.text, found[0].resolver, len(chosen), data)
+
+
+def _runs(store: Store, outcome: StepOutcome, chosen: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
+    """The results of the originals and of the chosen variants."""
+    queries, names = (pa.array(chosen[name].to_list(), pa.string()) for name in ("query_id", "variant_id"))
+    old, new = [], []
+    for rows in store.read(outcome.manifest):
+        originals = pc.and_(pc.equal(rows["method"], ORIGINAL), pc.is_in(rows["query_id"], value_set=queries))
+        old.append(rows.filter(originals))
+        new.append(rows.filter(pc.is_in(rows["variant_id"], value_set=names)))
+    return pa.concat_tables(old), pa.concat_tables(new)
 
 
 def _relevance(build: Build, rows: pa.Table, originals: pa.Table) -> RelevanceSource:

@@ -17,6 +17,7 @@ from askew.app.build.pairs import judged_note
 from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
+from askew.app.build.rows import step_parts
 from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
@@ -42,7 +43,9 @@ class Pairs:
     def notes(self) -> list[str]:
         """What a user should know before relying on the figures."""
         stage, pairs = self.build.select, self.outcomes.get("pairs")
-        judged = judged_note(stage, self.table()) if stage and pairs and pairs.manifest.parts else None
+        judged = None
+        if stage and pairs and pairs.manifest.parts:
+            judged = judged_note(stage, step_parts(self.store, pairs.manifest))
         live = engine_notes(step.stage for step in self.build.plan.steps)
         return [*self.build.notes, *live, *([f"pairs: {judged}"] if judged else [])]
 
@@ -159,6 +162,7 @@ def build(
     engine: str = defaults.ENGINE,
     workers: int | None = None,
     address: str | None = None,
+    gpus: float | None = None,
     progress: StepProgress | None = None,
 ) -> Pairs:
     """Run a recipe: classify, reformulate, filter, search, score, select. Finished steps are found in the store.
@@ -166,12 +170,17 @@ def build(
     ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` takes the place of the recipe's:
     whatever a ``Collection`` can be opened from. ``groups`` are counted by every measure and method. ``settings``
     change single values, as in ``{"retrieve": {"k": 50}}``. ``workers`` processes share the work (``engine="ray"``:
-    actors of the cluster at ``address``). An interrupted build goes on from where it was.
+    actors of the cluster at ``address``, where each that runs a neural model has ``gpus`` GPUs, 1 unless given). An
+    interrupted build goes on from where it was.
     """
-    check_engine(engine, workers, address)
+    check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
-    with _executor(engine, workers, address) as executor:
-        return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+    with _executor(engine, workers, address, gpus) as executor:
+        ready.resources.executor = executor
+        try:
+            return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
+        finally:
+            ready.resources.executor = None
 
 
 def _source(collection: object, store: Store) -> str:
@@ -183,22 +192,24 @@ def _source(collection: object, store: Store) -> str:
     return opened.source or str(opened.save(store.local / f"collection-{opened.digest()}"))
 
 
-def check_engine(engine: str, workers: int | None, address: str | None) -> None:
+def check_engine(engine: str, workers: int | None, address: str | None, gpus: float | None = None) -> None:
     """Refuse what cannot run, before anything is read."""
     check_name("engine", engine, ENGINES)
     if engine == "local" and address is not None:
         raise ConfigError("address= is for engine='ray'")
+    if engine == "local" and gpus is not None:
+        raise ConfigError("gpus= is for engine='ray'")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers=: expected 1 or more, found {workers}")
 
 
 @contextlib.contextmanager
-def _executor(engine: str, workers: int | None, address: str | None) -> Iterator[Any]:
+def _executor(engine: str, workers: int | None, address: str | None, gpus: float | None) -> Iterator[Any]:
     """Who runs the shards of steps; None is this process."""
     if engine == "ray":
         from askew.engine.ray_actors import RayExecutor
 
-        with RayExecutor(address, workers) as executor:
+        with RayExecutor(address, workers, gpus=1.0 if gpus is None else gpus) as executor:
             yield executor
     elif workers is not None and workers > 1:
         from askew.engine.workers import Workers

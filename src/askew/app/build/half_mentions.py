@@ -134,14 +134,15 @@ class HalfCounts:
         """The mentions of a half: what the first half has, or what remains of the whole without it."""
         whole, found = self._whole(key), self._counted(key)
         place = {name: at for at, name in enumerate(found.groups)}
-        at = [place.get(cell_name(group, split), -1) for group in range(len(whole.groups))]
-        # A group may have no word in a half; there the last column, of zeros, is read.
-        counts = np.pad(found.counts, ((0, 0), (0, 1)))[:, at]
-        more = len(whole.known) - len(counts)
-        counts = np.pad(counts, ((0, more), (0, 0)))
-        return replace(whole, counts=counts if first else whole.counts - counts)
+        counts = np.zeros(whole.counts.shape, np.int32)
+        for group in range(len(whole.groups)):
+            at = place.get(cell_name(group, split))
+            # A group may have no word in a half.
+            if at is not None:
+                counts[:, group] = found.counts[:, at]
+        return replace(whole, counts=counts if first else np.subtract(whole.counts, counts, out=counts))
 
     def _counted(self, key: CountKey) -> DocMentions:
         if key not in self._first:
-            self._first[key] = self.words.resources.mentions(self.stage(key), key.who, STEP)
+            self._first[key] = self.words.resources.mentions(self.stage(key), key.who, STEP, by_group=True)
         return self._first[key]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from askew.app.build.crossfit import chosen_subsets
 from askew.app.build.recipe import Build
+from askew.app.build.rows import frames_of, step_parts
 from askew.app.build.scores import Evaluate
 from askew.core.measure import Direction, column_of
+from askew.engine.manifest import Manifest
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
@@ -19,11 +20,6 @@ from askew.selectors.settings import find_measures
 from askew.selectors.tables import cross_table
 
 CROSS, HARD = "cross-", "hard-"
-
-
-def frame_of(store: Store, outcome: StepOutcome, columns: list[str] | None = None) -> pl.DataFrame:
-    """The rows that a step made."""
-    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcome.manifest, columns))))
 
 
 def named_measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
@@ -47,13 +43,30 @@ def first_measures(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[str, s
 
 
 def scores_under(
-    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], prefix: str = CROSS
+    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: pl.DataFrame, prefix: str = CROSS
 ) -> dict[str, pl.DataFrame]:
-    """The scores of variants under other rankers, by their names; a ranker that searched nothing is left out."""
+    """The scores of some pairs and of their originals under other rankers, by their names.
+
+    A ranker that searched nothing is left out.
+    """
     columns = ["query_id", "variant_id", "method", *map(column_of, build.evaluate.directions)]
     steps = [step.name for step in build.plan.steps if isinstance(step.stage, Evaluate)]
     found = [name for name in steps if name.startswith(prefix) and name in outcomes and outcomes[name].manifest.parts]
-    return {name.removeprefix(prefix): frame_of(store, outcomes[name], columns) for name in found}
+    return {name.removeprefix(prefix): scores_of(store, outcomes[name].manifest, pairs, columns) for name in found}
+
+
+def scores_of(store: Store, manifest: Manifest, pairs: pl.DataFrame, columns: list[str] | None = None) -> pl.DataFrame:
+    """The scores of some pairs and of their originals, from a step that scored these variants or more."""
+    variants = pl.concat([pairs["variant_id"], pairs["query_id"].alias("variant_id")]).unique()
+    wanted = pl.col("variant_id").is_in(variants.implode())
+    return pl.concat(part.filter(wanted) for part in frames_of(store, manifest, columns))
+
+
+def chosen_keys(store: Store, outcomes: Mapping[str, StepOutcome], subsets: Sequence[str]) -> pl.DataFrame:
+    """The ids of all chosen pairs, with what each was chosen for."""
+    pairs = step_parts(store, outcomes["pairs"].manifest)
+    columns = ["query_id", "variant_id", *subsets]
+    return pairs.filter(pl.any_horizontal(*subsets)).map(columns, lambda part: part)
 
 
 def other_rankers(build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> pl.DataFrame | None:
@@ -61,11 +74,14 @@ def other_rankers(build: Build, store: Store, outcomes: Mapping[str, StepOutcome
 
     ``took_part`` says of a ranker that pairs were chosen across it. None where there is no other ranker, or no pair.
     """
-    stage, rankers = build.select, scores_under(build, store, outcomes)
-    if stage is None or not rankers:
+    stage = build.select
+    if stage is None or not any(step.name.startswith(CROSS) for step in build.plan.steps):
+        return None
+    pairs = chosen_keys(store, outcomes, chosen_subsets(stage))
+    rankers = scores_under(build, store, outcomes, pairs)
+    if not rankers:
         return None
     effectiveness, lean = first_measures(stage.selector, build.evaluate)
     measures = {name: build.evaluate.directions[name] for name in (lean, effectiveness) if name is not None}
-    pairs = frame_of(store, outcomes["pairs"], ["query_id", "variant_id", *chosen_subsets(stage)])
     found = cross_table(pairs, rankers, measures, chosen_subsets(stage), build.evaluate.bounds)
     return found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))

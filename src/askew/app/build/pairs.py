@@ -17,6 +17,7 @@ from askew.core.measure import Direction
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
+from askew.selectors.parts import PairParts
 
 NO_ORIGINAL = "the original found nothing"
 PER = ("query", "method")
@@ -97,15 +98,17 @@ class Select:
         if not self.across:
             alone: Chosen = self.selector.select_counted(allowed, self._directions)
             return alone.table
-        others = {
-            name: one.table.join(allowed, on="query_id", how="semi", maintain_order="left")
-            for name, one in self.across.items()
-        }
+        others = {name: one.of(allowed.select("query_id")) for name, one in self.across.items()}
         return choose_across(self.selector, allowed, others, self._directions)
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Those of some scores or pairs that may be chosen."""
         return rows if self.judged_sources == ALLOW else without_judged(rows)
+
+    def allowed_parts(self, pairs: PairParts) -> PairParts:
+        """The same of pairs in parts."""
+        barred = self.judged_sources != ALLOW and SOURCE_JUDGED in pairs.columns
+        return pairs.filter(~pl.col(SOURCE_JUDGED)) if barred else pairs
 
     def _marks(self, pairs: pl.DataFrame) -> list[str]:
         """The columns that say what a pair is chosen for, and the score written with it."""
@@ -120,6 +123,12 @@ class Select:
         return [scored.filter(pl.col("method").is_in([ORIGINAL, name])) for name in methods]
 
 
+def with_originals(scored: pl.DataFrame) -> pl.DataFrame:
+    """Scores without queries whose original found nothing: they are counted where pairs are made."""
+    known = scored.filter(pl.col("method") == ORIGINAL)["query_id"]
+    return scored.filter(pl.col("query_id").is_in(known.implode()))
+
+
 def finished_pairs(store: Store) -> list[Manifest]:
     """The finished steps of a store that hold pairs; not those of an earlier version, whose columns are others."""
     return [one for one in store.steps() if (one.stage, one.version) == (Select.name, Select.version)]
@@ -130,9 +139,9 @@ def without_judged(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col(SOURCE_JUDGED)) if SOURCE_JUDGED in rows.columns else rows
 
 
-def judged_note(stage: Select, pairs: pl.DataFrame) -> str | None:
+def judged_note(stage: Select, pairs: PairParts) -> str | None:
     """How many pairs were made from documents that are judged relevant, and what that means for the choice."""
-    count = int(pairs[SOURCE_JUDGED].sum()) if SOURCE_JUDGED in pairs.columns else 0
+    count = pairs.count(SOURCE_JUDGED)[SOURCE_JUDGED] if SOURCE_JUDGED in pairs.columns else 0
     if not count:
         return None
     said = f"{count:,} of {pairs.height:,} candidates were made from a document that is judged relevant to their query"

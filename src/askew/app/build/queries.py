@@ -43,7 +43,7 @@ class Classify:
         return {"classifier": self.classifier.name, **self.classifier.settings(), "keep": list(self.keep)}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """The rows that are kept, labelled."""
+        """The rows that are kept, labeled."""
         labels = [label or ABSTAINS for label in self.classifier.classify(rows["text"].to_pylist()).names()]
         kept = [label in self.keep for label in labels]
         dropped = Counter(f"label {label}" for label, stays in zip(labels, kept, strict=True) if not stays)

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
+from askew.app.build.buckets import QueryBuckets
 from askew.app.build.crossfit import STEP as HELD_OUT_STEP
 from askew.app.build.other_rankers import CROSS
-from askew.app.build.pairs import judged_note
+from askew.app.build.pairs import judged_note, with_originals
 from askew.app.build.recipe import Build
-from askew.app.build.scores import Evaluate
+from askew.app.build.rows import frame_of, frames_of, query_parts, step_parts
+from askew.app.build.scores import SOURCE_JUDGED, Evaluate
 from askew.app.build.summary import counted_groups, headline, held_out_gains, held_out_of, summary_of
-from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.local import local_paths, public, public_settings
-from askew.core.measure import held_out_gain_column, pair_columns
+from askew.core.measure import column_of, held_out_gain_column, new_column, old_column, pair_columns
 from askew.core.outcome import OUTCOMES
 from askew.core.version import __version__
+from askew.engine.manifest import Manifest
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
@@ -31,7 +33,7 @@ from askew.publish.release import Published, publish
 from askew.publish.repair import Tables
 from askew.publish.selection import MIXED, SIGNS
 from askew.selectors.boxes import agg_all, agg_box
-from askew.selectors.pairs import make_pairs
+from askew.selectors.pairs import COLUMNS, make_pairs
 from askew.selectors.pareto import robust
 from askew.selectors.refairmulate_paper import paper_labels
 from askew.selectors.refairmulate_repo import REPO_ACCEPT, repo_labels
@@ -69,21 +71,51 @@ class _Release:
         self.chosen_by = list(find_measures(self.selector.measures(), build.evaluate.directions, "publish"))
 
     def publish(self, out: Path) -> Published:
-        pairs = self.read(_PAIRS)
-        chosen = pairs.filter(pl.any_horizontal(*self.selector.subsets))
-        facts = self.facts(self.scheme(pairs.columns))
-        if judged := judged_note(self.stage, pairs):
+        every = step_parts(self.store, self.manifest(_PAIRS))
+        facts = self.facts(self.scheme(every.columns))
+        if judged := judged_note(self.stage, every):
             facts["judged_sources"] = judged
         tables = self.repair(facts) if facts["scheme"] == BOXES else None
         if self.others:
-            chosen = self.with_robust(chosen)
             facts |= self.robust_facts()
         if "held_out" in facts:
             facts["held_out_gains"] = self.chosen_by
-            chosen = self.with_held_out_gains(chosen)
         # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
-        table = self.with_context(chosen).drop("settings", strict=False)
-        return publish(table.rename(self.public_columns()), self.public(facts), out, repair=tables)
+        columns = [name for name in every.columns if name != "settings"]
+        chosen = every.filter(pl.any_horizontal(*self.selector.subsets))
+        with QueryBuckets(frame["query_id"] for frame in chosen.frames(["query_id"])) as buckets:
+            said = self.contexts(buckets.queries)
+            buckets.put(_PAIRS, chosen.frames(columns))
+            if "held_out" in facts:
+                buckets.put(HELD_OUT_STEP, self.held_out_gains())
+            for step in self.others:
+                buckets.put(step, frames_of(self.store, self.outcomes[step].manifest))
+
+            def blocks() -> Iterator[pl.DataFrame]:
+                for found in buckets:
+                    yield self.block(found, said).rename(self.public_columns())
+
+            return publish(blocks, self.public(facts), out, repair=tables)
+
+    def block(self, found: Mapping[str, pl.DataFrame], said: pl.DataFrame | None) -> pl.DataFrame:
+        """The pairs of some queries with all that a release says of them."""
+        pairs, keys = found[_PAIRS], ["query_id", "variant_id"]
+        if self.others:
+            pairs = self.with_robust(pairs, found)
+        if HELD_OUT_STEP in found:
+            # What each gains by the half of the documents that did not choose it; null where none chose it.
+            pairs = pairs.join(found[HELD_OUT_STEP], on=keys, how="left", maintain_order="left")
+        if said is not None:
+            pairs = pairs.join(said, on="query_id", how="left", maintain_order="left")
+        return pairs
+
+    def manifest(self, step: str) -> Manifest:
+        manifest = self.outcomes[step].manifest
+        if not manifest.parts:
+            raise DataError(
+                f"publish: no row came as far as the step {step!r}; askew run shows where they were dropped"
+            )
+        return manifest
 
     def public(self, facts: Any) -> Any:
         """The facts without places of this machine."""
@@ -95,13 +127,6 @@ class _Release:
         found = (zip(pair_columns(text), pair_columns(shown), strict=True) for text, shown in texts.items())
         gains = [(held_out_gain_column(text), held_out_gain_column(texts[text])) for text in self.chosen_by]
         return {name: shown for pairs in (*found, gains) for name, shown in pairs if name != shown}
-
-    def read(self, step: str) -> pl.DataFrame:
-        if not self.outcomes[step].manifest.parts:
-            raise DataError(
-                f"publish: no row came as far as the step {step!r}; askew run shows where they were dropped"
-            )
-        return pl.DataFrame(pl.from_arrow(pa.concat_tables(self.store.read(self.outcomes[step].manifest))))
 
     def scheme(self, columns: Sequence[str]) -> str:
         if set(columns) >= _GROUPED and tuple(self.selector.subsets) == SUBSETS:
@@ -144,65 +169,67 @@ class _Release:
         floats = pl.selectors.float()
         return {"held_out": rows.select(*_HELD_OUT).with_columns(floats.round(6)).to_dicts()}
 
-    def with_held_out_gains(self, chosen: pl.DataFrame) -> pl.DataFrame:
-        """With what each pair gains by the half of the documents that did not choose it; null where none chose it."""
+    def held_out_gains(self) -> Iterator[pl.DataFrame]:
+        """What pairs gain by the half of the documents that did not choose them."""
         directions = {name: self.build.evaluate.directions[name] for name in self.chosen_by}
-        gains = held_out_gains(self.read(HELD_OUT_STEP), directions)
-        return chosen.join(gains, on=["query_id", "variant_id"], how="left", maintain_order="left")
-
-    def compared(self, step: str) -> pl.DataFrame:
-        """The scores of a step without queries whose original found nothing: they are counted where pairs are made."""
-        scored = self.read(step)
-        known = scored.filter(pl.col("method") == ORIGINAL)["query_id"]
-        return scored.filter(pl.col("query_id").is_in(known.implode()))
+        sides = [side(name) for name in directions for side in (old_column, new_column)]
+        columns = ["query_id", "variant_id", "scheme", *sides]
+        for part in frames_of(self.store, self.manifest(HELD_OUT_STEP), columns):
+            yield held_out_gains(part, directions)
 
     def repair(self, facts: dict[str, Any]) -> Tables:
         """RePair's aggregated tables of all candidates; what they leave out is added to the facts."""
         given = self.selector.settings()
         measure = given["measure"]
         direction = self.build.evaluate.directions[measure]
-        scored = self.compared("scores")
-        allowed = self.stage.allowed(scored)
-        every = agg_all(allowed, measure, self.ranker, direction, given["missing"])
-        facts["dropped"] |= {f"agg.all: {why}": count for why, count in every.dropped.items()}
-        if left := scored.height - allowed.height:
+        scores = query_parts(self.store, self.manifest("scores"))
+        columns = [name for name in (*COLUMNS, SOURCE_JUDGED, column_of(measure)) if name in scores.columns]
+        tables, dropped, left = [], Counter[str](), 0
+        for part in scores.frames(columns):
+            scored = with_originals(part)
+            allowed = self.stage.allowed(scored)
+            found = agg_all(allowed, measure, self.ranker, direction, given["missing"])
+            tables.append(found.table)
+            dropped += found.dropped
+            left += scored.height - allowed.height
+        every = pl.concat(tables)
+        facts["dropped"] |= {f"agg.all: {why}": count for why, count in dropped.items()}
+        if left:
             facts["dropped"]["agg.all: made from a document judged relevant"] = left
         judged = any("judgements" in one.family.reads for one in self.build.evaluate.asked)
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
-        return Tables({"all": every.table, "gold": agg_box(every.table)}, judgements)
+        return Tables({"all": every, "gold": agg_box(every)}, judgements)
 
     def robust_facts(self) -> dict[str, Any]:
         names = [name.removeprefix(CROSS) for name in self.others]
         return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
 
-    def with_robust(self, chosen: pl.DataFrame) -> pl.DataFrame:
+    def with_robust(self, chosen: pl.DataFrame, found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Whether each pair improves under every ranker; null where one did not search it, or it has no score there."""
         measures = self.selector.measures()
-        tables = {_PAIRS: chosen} | {step: self.pairs_under(step, chosen) for step in self.others}
-        found = robust(tables, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))
+        tables = {_PAIRS: chosen} | {step: self.pairs_under(found.get(step), chosen) for step in self.others}
+        told = robust(tables, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))
         known = pl.when(pl.col("rankers") == len(tables)).then("robust").alias("robust")
         keys = ["query_id", "variant_id"]
-        return chosen.join(found.select(*keys, known), on=keys, how="left", maintain_order="left")
+        return chosen.join(told.select(*keys, known), on=keys, how="left", maintain_order="left")
 
-    def pairs_under(self, step: str, chosen: pl.DataFrame) -> pl.DataFrame:
+    def pairs_under(self, scored: pl.DataFrame | None, chosen: pl.DataFrame) -> pl.DataFrame:
         """The pairs that were searched with another ranker, with what they gain there."""
-        if not self.outcomes[step].manifest.parts:
+        if scored is None or not scored.height:
             return chosen.clear()
         measures, directions = self.selector.measures(), self.build.evaluate.directions
-        return make_pairs(self.compared(step), directions, measures, (), keep_same=True, needed=()).table
+        return make_pairs(with_originals(scored), directions, measures, (), keep_same=True, needed=()).table
 
-    def with_context(self, chosen: pl.DataFrame) -> pl.DataFrame:
-        """With who asked a query and when, where the collection or a step says so."""
-        tables = [chosen]
-        if "context" not in chosen.columns:
-            queries = pl.DataFrame(pl.from_arrow(self.build.resources.queries.table))
-            tables = [queries, *(self.read(step) for step in ("neutral",) if step in self.outcomes)]
-        said = next((table for table in tables if "context" in table.columns), None)
-        if said is None:
-            return chosen
-        if said is not chosen:
-            chosen = chosen.join(said.select("query_id", "context"), on="query_id", how="left", maintain_order="left")
-        return chosen if chosen["context"].count() else chosen.drop("context")
+    def contexts(self, queries: pl.Series) -> pl.DataFrame | None:
+        """Who asked each of some queries and when, where the collection or a step says so; None where nothing does."""
+        tables = [pl.DataFrame(pl.from_arrow(self.build.resources.queries.table))]
+        if "neutral" in self.outcomes:
+            manifest = self.manifest("neutral")
+            columns: list[str] = [name for name in ("query_id", "context") if name in manifest.columns]
+            tables.append(frame_of(self.store, manifest, columns))
+        said = next((table.select("query_id", "context") for table in tables if "context" in table.columns), None)
+        known = None if said is None else said.filter(pl.col("query_id").is_in(queries.implode()))
+        return known if known is not None and known["context"].count() else None
 
 
 def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:

@@ -13,10 +13,18 @@ import polars as pl
 
 from askew.app.build.across import NEGATIVE
 from askew.app.build.counted import counted_parts
-from askew.app.build.other_rankers import HARD, first_measures, frame_of, named_measures, scores_under, sides_of
-from askew.app.build.pairs import Select, judged_note
+from askew.app.build.other_rankers import (
+    HARD,
+    chosen_keys,
+    first_measures,
+    named_measures,
+    scores_under,
+    sides_of,
+)
+from askew.app.build.pairs import Select, judged_note, with_originals
 from askew.app.build.points import clouds_of
 from askew.app.build.recipe import Build
+from askew.app.build.rows import query_parts, step_parts
 from askew.app.build.summary import counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
@@ -43,21 +51,21 @@ from askew.publish.page.selection import (
 )
 from askew.publish.page.tradeoff import Side, examples_section, methods_section, outcomes_section, tradeoff_section
 from askew.publish.page.writing import check_out, write_report
-from askew.selectors.boxes import agg_all
+from askew.selectors.boxes import agg_all, best_candidates
+from askew.selectors.pairs import COLUMNS
+from askew.selectors.parts import PairParts
+from askew.selectors.refined import best_of, hard_table, queries_table, refined_table
 from askew.selectors.settings import find_measures
-from askew.selectors.summary import buckets, summarise
+from askew.selectors.summary import buckets_of, summarize
 from askew.selectors.tables import (
     against_effectiveness,
     against_table,
     cross_table,
     extreme_pairs,
-    gain_shares,
-    hard_table,
     method_table,
     outcome_table,
-    queries_table,
     query_gains,
-    refined_table,
+    shares_of,
 )
 from askew.statistics.intervals import gain_bounds, mean_test
 from askew.statistics.significance import holm, two_sided_p
@@ -123,7 +131,7 @@ def report_of(
     return Reported(written[0], written)
 
 
-def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> SelectionFacts:
+def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> SelectionFacts:
     """What a selector looked at, from its settings. A measure with the numbers of one that it chose by is not reported
     only: AP is RR where a query has one relevant document."""
     directions = build.evaluate.directions
@@ -146,10 +154,12 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: pl.DataFrame) -> Se
     )
 
 
-def _same(pairs: pl.DataFrame, one: str, other: str) -> bool:
+def _same(pairs: PairParts, one: str, other: str) -> bool:
     """Whether two measures say the same of every pair."""
-    sides = [(pairs.get_column(side(name)) for name in (one, other)) for side in (old_column, new_column)]
-    return len(pairs) > 0 and all(np.allclose(a, b, rtol=0, atol=1e-12, equal_nan=True) for a, b in sides)
+    sides = [(side(one), side(other)) for side in (old_column, new_column)]
+    frames = pairs.frames([name for side in sides for name in side])
+    alike = (np.allclose(part[a], part[b], rtol=0, atol=1e-12, equal_nan=True) for part in frames for a, b in sides)
+    return pairs.height > 0 and all(alike)
 
 
 def sentence_of(choice: SelectionFacts) -> str:
@@ -190,7 +200,7 @@ class _Report:
         self.build, self.store, self.outcomes, self.stage, self.seed = build, store, outcomes, stage, seed
         self.directions, self.bounds = build.evaluate.directions, build.evaluate.bounds
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
-        self.pairs = frame_of(store, outcomes["pairs"])
+        self.pairs = step_parts(store, outcomes["pairs"].manifest)
         self.choice = choice_of(stage.selector, build, self.pairs)
         self.labels = {
             name: measure_label(name, direction, _MARKS.get(self.choice.part[name], ""))
@@ -201,9 +211,9 @@ class _Report:
         if not self.chosen:
             raise ConfigError(f"report: the selector {stage.selector.name!r} names no subset of chosen pairs")
         # The subset that the figures show: the largest, which is the union where there is one; unions come last.
-        self.main = max(reversed(self.chosen), key=lambda name: int(self.pairs.get_column(name).sum()))
-
-        self.summary = summarise(
+        self.sizes = self.pairs.count(*self.choice.subsets)
+        self.main = max(reversed(self.chosen), key=self.sizes.__getitem__)
+        self.summary = summarize(
             self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
         )
         held_out = held_out_of(store, outcomes, stage, build.evaluate)
@@ -223,9 +233,10 @@ class _Report:
         if self.choice.those(DECIDES) != [self.choice.effectiveness]:
             yield self._against()
         steps = self.build, self.store, self.outcomes
-        rankers = scores_under(*steps)
+        chosen = chosen_keys(self.store, self.outcomes, self.chosen)
+        rankers = scores_under(*steps, chosen)
         if rankers:
-            found = cross_table(self.pairs, rankers, self.directions, self.chosen, self.bounds)
+            found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
             yield cross_section(self.files, found, self.labels, self.ranker, list(self.stage.across))
         yield self._improved()
         counted = counted_parts(*steps, self.pairs, self.main, self.seed)
@@ -236,7 +247,9 @@ class _Report:
         if len(found):
             yield outcomes_section(self.files, found, self._outcome_measures())
         if self.stage.selector.name == "boxes":
-            yield self._refined(scores_under(*steps, HARD) or rankers)
+            measure = self.choice.effectiveness
+            best = best_of(self.stage.allowed_parts(self.pairs), measure, self.directions[measure])
+            yield self._refined(scores_under(*steps, best, HARD) or scores_under(*steps, best))
         yield self._examples()
         groups = [name for _, names in counted_groups(self.build.evaluate) for name in names]
         yield limits_section(list(dict.fromkeys(groups)))
@@ -246,11 +259,11 @@ class _Report:
         about = str(recipe.sections.get("about", "Queries and reformulations of them."))
         about = public(about, local_paths(recipe.sections))
         groups = counted_groups(self.build.evaluate)
-        chosen = ", ".join(f"{name} {int(self.pairs[name].sum()):,}" for name in self.choice.subsets)
+        chosen = ", ".join(f"{name} {self.sizes[name]:,}" for name in self.choice.subsets)
         rows: list[tuple[str, object]] = [
             ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
             ("ranker", ", ".join([self.ranker, *_said(settings, but=("ranker",))])),
-            ("pairs", f"{len(self.pairs):,} of {self.pairs['query_id'].n_unique():,} queries"), ("subsets", chosen),
+            ("pairs", f"{self.pairs.height:,} of {self.pairs.queries:,} queries"), ("subsets", chosen),
             ("groups", "; ".join(f"{', '.join(names)} (lexicon {one.id})" for one, names in groups) or "none"),
         ]  # fmt: skip
         judged = judged_note(self.stage, self.pairs)
@@ -293,11 +306,13 @@ class _Report:
 
     def _against(self) -> Section:
         """The difference to effectiveness-only selection, tested for each measure and corrected over them."""
-        allowed = self.stage.allowed(self.pairs)
-        rows = against_effectiveness(allowed, self.main, self.choice.effectiveness, self.directions)
-        found = against_table(rows, self.directions, self.bounds)
+        allowed = self.stage.allowed_parts(self.pairs)
         ps: dict[str, float] = {}
+        tables, agree = [], 0
         for name, direction in self.directions.items():
+            rows = against_effectiveness(allowed, self.main, self.choice.effectiveness, self.directions, [name])
+            tables.append(against_table(rows, {name: direction}, self.bounds))
+            agree = int(rows.get_column("agree").sum())
             there = rows.select(f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
             if len(there):
                 # The sizes of a measure that is best at zero are better when lower.
@@ -306,18 +321,17 @@ class _Report:
                 other, chosen = (column.to_numpy() for column in there.iter_columns())
                 p = two_sided_p(mean_test(way.gain(other, chosen), gain_bounds(self.bounds[name], to_zero)))
                 ps |= {} if p is None else {name: p}
+        found = pl.concat(tables)
         corrected = dict(zip(ps, holm(list(ps.values())), strict=True))
         tested = found.with_columns(
             p=pl.Series([ps.get(name) for name in found["measure"]], dtype=pl.Float64),
             p_holm=pl.Series([corrected.get(name) for name in found["measure"]], dtype=pl.Float64),
         )
-        agree = int(rows.get_column("agree").sum())
         return against_section(self.files, tested, self.labels, self.main, self.choice.effectiveness, agree)
 
     def _improved(self) -> Section:
-        shares = gain_shares(self.pairs, self.main, list(self.directions), self.choice.tolerance)
         gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
-        return improved_section(self.files, shares, gains, self.labels, self.main)
+        return improved_section(self.files, shares_of(gains, self.choice.tolerance), gains, self.labels, self.main)
 
     def _side(self, measure: str) -> Side:
         return Side(measure, self.labels[measure], self.directions[measure])
@@ -348,17 +362,20 @@ class _Report:
             pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
             None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
         )  # fmt: skip
-        every = self.stage.allowed(frame_of(self.store, self.outcomes["scores"]))
-        originals = every.filter(pl.col("method") == ORIGINAL)
-        # Variants whose original found nothing are counted where pairs are made, and belong to no original here.
-        scores = every.filter(pl.col("query_id").is_in(originals.get_column("query_id").implode()))
+        every = self.stage.allowed_parts(query_parts(self.store, self.outcomes["scores"].manifest))
         missing = str(self.stage.selector.settings().get("missing", "drop"))
+        originals = every.filter(pl.col("method") == ORIGINAL).map([column_of(measure)], lambda part: part)
         values = originals.get_column(column_of(measure)).to_numpy()
+
+        def best(scores: pl.DataFrame) -> pl.DataFrame:
+            table = agg_all(with_originals(scores), measure, self.ranker, direction, missing).table
+            return best_candidates(table).select("value", "value_")
+
         found = Refined(
             queries,
             refined_table(self.pairs, values, self.chosen, measure, direction, self.bounds[measure]),
-            buckets(agg_all(scores, measure, self.ranker, direction, missing).table),
-            hard_table(self.stage.allowed(self.pairs), rankers, measure, direction),
+            buckets_of(every.map([*COLUMNS, column_of(measure)], best)),
+            hard_table(self.stage.allowed_parts(self.pairs), rankers, measure, direction),
         )
         return refined_section(self.files, found, measure, self.ranker, public_text(resources.collection.id))
 

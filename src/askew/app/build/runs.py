@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from askew.core.errors import ConfigError
 from askew.plugins.kinds import RankerPlugin
+from askew.plugins.registry import has_device
 
 NOTHING = "found nothing"
 # Named as Parquet names what is in a list, so that a part reads back as it was written.
@@ -41,6 +42,11 @@ class RetrieveStage:
         """The index is made once, before any worker opens it."""
         if self._prepare is not None:
             self._prepare()
+
+    @property
+    def neural(self) -> bool:
+        """Whether the ranker runs a neural model."""
+        return has_device("ranker", str(self._key.get("ranker", "")))
 
     def settings(self) -> Mapping[str, Any]:
         """The ranker with the key of its index, and how many documents."""

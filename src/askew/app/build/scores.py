@@ -82,7 +82,7 @@ class Evaluate:
     def scorer(self) -> Scorer:
         """Scores lists of the collection by the measures."""
         every, judged = self._resources.judged_documents
-        return Scorer(self.asked, every, self._count, judged)
+        return Scorer(self.asked, every, self._count, judged, id_ranks=lambda: self._resources.id_ranks)
 
     def _count(self, key: CountKey) -> DocMentions:
         return self._resources.mentions(self._annotate(key), key.who)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import polars as pl
-import pyarrow as pa
 
 from askew.app.build.crossfit import DOCUMENTS, RANKS, SCHEMES, STEP, WORDS, chosen_subsets
 from askew.app.build.pairs import Select
+from askew.app.build.rows import step_parts
 from askew.app.build.scores import Evaluate
 from askew.core.figures import HELD_OUT, IN_SAMPLE
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction, held_out_gain_column, new_column, old_column
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
-from askew.selectors.summary import summarise
+from askew.selectors.parts import PairParts
+from askew.selectors.summary import summarize
 
 _FIGURES = ("old_mean", "new_mean", "change", "low", "high")
 
@@ -37,8 +38,8 @@ def summary_of(
     """
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
-    pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest))))
-    return summarise(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+    pairs = step_parts(store, outcomes["pairs"].manifest)
+    return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
 
 
 def held_out_of(
@@ -50,18 +51,17 @@ def held_out_of(
     """
     if stage is None or STEP not in outcomes or not outcomes[STEP].manifest.parts:
         return None
-    rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes[STEP].manifest))))
-    return held_out_table(rows, stage, evaluate)
+    return held_out_table(step_parts(store, outcomes[STEP].manifest), stage, evaluate)
 
 
-def held_out_table(rows: pl.DataFrame, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:
+def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:
     """Means before and after by the part that did not choose, over all choices; intervals are over queries."""
     tables = []
+    made = rows.map(["scheme", "split", "chosen_by"], pl.DataFrame.unique).unique()
     for scheme in SCHEMES:
-        part = rows.filter(pl.col("scheme") == scheme)
-        if part.height:
-            choices = part.select("split", "chosen_by").n_unique()
-            found = summarise(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
+        part, choices = rows.filter(pl.col("scheme") == scheme), made.filter(scheme=scheme).height
+        if choices:
+            found = summarize(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
             tables.append(found.select(pl.lit(scheme).alias("scheme"), pl.lit(choices).alias("choices"), pl.all()))
     return pl.concat(tables) if tables else None
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from askew.app.search.reformulate import FirstPass
 from askew.core.address import without_secret_values
 from askew.plugins.methods import FilterPlugin, JudgingFilter, QueryBatch, ReformulatorPlugin
+from askew.plugins.registry import has_device
 
 ORIGINAL = "original"
 # So many queries have their first passages in memory at a time.
@@ -55,6 +56,11 @@ class ReformulateStage:
             for name, method in self.methods.items()
         ]
         return {"methods": methods, "first_pass": self._first_key if self._reads else None}
+
+    @property
+    def neural(self) -> bool:
+        """Whether a method runs a neural model."""
+        return any(has_device("reformulator", method.method) for method in self.methods.values())
 
     @property
     def _reads(self) -> bool:
@@ -118,6 +124,11 @@ class Keep:
 
     def __init__(self, filters: Sequence[FilterPlugin]) -> None:
         self.filters = list(filters)
+
+    @property
+    def neural(self) -> bool:
+        """Whether a filter runs a neural model."""
+        return any(has_device("filter", one.name) for one in self.filters)
 
     def settings(self) -> Mapping[str, Any]:
         """Every filter with its settings, in order."""

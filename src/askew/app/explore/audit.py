@@ -14,11 +14,13 @@ from askew.app.explore.explorer import Explorer
 from askew.app.measure.compare import CompareReport, compare
 from askew.app.measure.measure import MeasureReport, measure_defined
 from askew.core.errors import ConfigError, DataError
+from askew.core.measure import Bounds, Direction
 from askew.core.outcome import signs
 from askew.core.ranking import Floats
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run
 from askew.measures.catalogue import MeasureRequest
+from askew.statistics.intervals import gain_bounds, is_bounded
 from askew.statistics.significance import rounded_gains
 
 # A difference is called significant where its p, corrected for the number of measures, is below.
@@ -67,6 +69,19 @@ class Audit:
         """The values of a run that are there, from the least to the greatest."""
         values = self.report.runs[run].values[self.asked(measure_text).text]
         return np.sort(values[~np.isnan(values)])
+
+    def scale(self, measure_text: str) -> tuple[Bounds, Bounds]:
+        """Between which ends values and gains are drawn: the bounds of the measure, so that two pages can be compared.
+
+        A measure without bounds has the ends of the values of all runs, and gains as large as the largest of them.
+        """
+        one = self.asked(measure_text)
+        if is_bounded(one.bounds):
+            return one.bounds, gain_bounds(one.bounds, one.direction is Direction.ZERO)
+        sorted_values = [self.values(measure_text, run) for run in range(len(self.report.runs))]
+        every = np.concatenate([np.zeros(1), *sorted_values])
+        most = float(np.abs(every).max())
+        return (float(every.min()), float(every.max())), (-most, most)
 
     def gains(self, measure_text: str) -> tuple[list[str], Floats]:
         """Query by query what the second run gains over the first; positive is better."""

@@ -351,7 +351,7 @@ def _only(hits: Hits, row: int) -> Hits:
 
 
 def _top(hits: Hits, depth: int) -> Hits:
-    """The first documents of a list."""
+    """The top-ranked documents of a list."""
     if len(hits.docs) <= depth:
         return hits
     return Hits(np.array([0, depth], np.int64), hits.docs[:depth], hits.scores[:depth])

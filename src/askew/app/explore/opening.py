@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from askew.app.audit.facts import audits_of
 from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
 from askew.app.build.resources import Resources
 from askew.app.explore.counting import ExplorerCounts, counting_of
@@ -47,7 +48,8 @@ GIVEN = "values of Search and Compare are not those of the dataset"
 class Sources:
     """What to open: a store, an index, the collection that has queries and judgements, the recipe with the methods.
 
-    With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder.
+    With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder,
+    ``audit`` a folder of ``askew audit`` or of several.
     ``groups`` and ``measures`` win over those of the recipe that the store was made by, ``recipe`` over its methods.
     """
 
@@ -57,6 +59,7 @@ class Sources:
     recipe: str | None = None
     logs: Path | None = None
     runs: Path | None = None
+    audit: Path | None = None
     groups: Groups | None = None
     measures: tuple[str, ...] | None = None
 
@@ -83,6 +86,7 @@ class Opening:
     logs: Path | None = None
     groups: Groups | None = None
     notes: tuple[str, ...] = ()
+    audits: Mapping[str, Path] = field(default_factory=dict)
     built_by: str = ""
     dataset: str = ""
 
@@ -94,6 +98,7 @@ class Opening:
 def check_sources(sources: Sources) -> None:
     """Refuse what is not there, without opening what takes time."""
     _runs(sources.runs)
+    _audits(sources.audit)
     _check_store(sources.store)
     plan = _plan_of(sources)
     counting = _counting(sources, plan)
@@ -127,8 +132,9 @@ def open_sources(sources: Sources) -> Opening:
     counting = _counting(sources, plan)
     store = _store_of(sources, counting)
     found = _find(sources, store, plan)
+    audits = _audits(sources.audit)
     if found.searched is None:
-        return Opening(store, None, found.reason, runs=runs, logs=sources.logs)
+        return Opening(store, None, found.reason, runs=runs, logs=sources.logs, audits=audits)
     searched = with_methods(found.searched, suggesting_recipe(sources.recipe, plan), counting.named)
     explorer = Explorer(searched, counting)
     is_demo = searched.name == DEMO and found.exact
@@ -137,7 +143,7 @@ def open_sources(sources: Sources) -> Opening:
     pairs = plan.keys.get("pairs") if plan is not None and found.exact and not _given(sources, plan) else None
     return Opening(
         store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
-        notes=notes, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
+        notes=notes, audits=audits, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
         dataset=f"pairs-{pairs}" if pairs else "",
     )  # fmt: skip
 
@@ -233,6 +239,11 @@ def _runs(folder: Path | None) -> dict[str, Path]:
         raise DataError(f"runs= {folder}: there is no such folder; expected one with TREC runs in it")
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     return {f"file:{path.name}": path for path in files}
+
+
+def _audits(folder: Path | None) -> dict[str, Path]:
+    """The audits of a folder; each is read when it is looked at."""
+    return {} if folder is None else audits_of(folder)
 
 
 def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:

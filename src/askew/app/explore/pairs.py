@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.app.build.pairs import finished_pairs, measures_of
+from askew.app.explore.held_out import HeldOutPairs, held_out_pairs
 from askew.app.explore.plan import made_at
 from askew.core.errors import DataError, StoreError, UnknownName
 from askew.core.fingerprint import digest_file
@@ -24,7 +25,17 @@ from askew.engine.store import Store
 PAGE_ROWS, MOST_ROWS = 25, 200
 # A cell that begins so would be a formula to a program for spreadsheets.
 _FORMULA = r"^([=+\-@\t\r])"
-_FACETS = ("outcome", "method", "group", "label")
+FACETS = ("outcome", "method", "kind", "group", "label")
+# Instead of the name of a subset: the pairs that are chosen for something, and all of them.
+CHOSEN, EVERY = "chosen", "all"
+# Flags of a pair that are not what it is chosen for.
+_FACTS = frozenset(["accepted", "is_best", "negative", "perfect", "source_judged", "valid"])
+# What pairs can be sorted by, and the column of it; a hyphen before it turns the order around.
+SORTS = {
+    "text": "text", "original": "original_text", "kind": "kind", "method": "method", "outcome": "outcome",
+    "same": "p_same", "natural": "p_natural",
+}  # fmt: skip
+SIDES = ("effectiveness", "lean")
 
 
 @dataclass(frozen=True)
@@ -32,17 +43,24 @@ class Wanted:
     """Which pairs, and in which order. Empty: all of them, as they stand in the table.
 
     ``text`` is looked for in both queries. ``least`` is the least gain of ``measure``; with ``sort`` "gain" or "loss"
-    the pairs that gain or lose most by it come first.
+    the pairs that gain or lose most by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of the two
+    measures that the selection names first. ``sort`` is also one of ``SORTS`` or ``SIDES``, with a hyphen for the
+    reverse. ``subset`` is also ``chosen``, the pairs of any subset, or ``all``.
     """
 
     text: str = ""
     subset: str = ""
     outcome: str = ""
     method: str = ""
+    kind: str = ""
     group: str = ""
     label: str = ""
     measure: str = ""
     least: float | None = None
+    lean_min: float | None = None
+    lean_max: float | None = None
+    effectiveness_min: float | None = None
+    effectiveness_max: float | None = None
     sort: str = ""
 
 
@@ -81,7 +99,7 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
 def open_pairs(store: Store, name: str = "") -> ShownPairs:
     """As ``find_pairs``, with its parts read through once to see that they are whole."""
     manifest = find_pairs(store, name)
-    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest)
+    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest, store)
 
 
 def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
@@ -108,12 +126,25 @@ def _digest(path: Path) -> str:
 class ShownPairs:
     """One dataset."""
 
-    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest) -> None:
+    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest, store: Store) -> None:
         self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures_of(manifest)
+        self._store = store
         # The manifest lists columns by name, the parts have them in the order of the recipe.
         columns = frame.collect_schema()
         self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
         self.columns = list(columns)
+
+    @cached_property
+    def chosen(self) -> list[str]:
+        """The subsets of pairs that are chosen for something; none where the selection marks nothing."""
+        named = [name for name in self.subsets if name not in _FACTS]
+        return named or [name for name in self.subsets if name == "is_best"]
+
+    @cached_property
+    def held_out(self) -> HeldOutPairs | None:
+        """What the chosen pairs gain by data that did not choose them; None where the store does not have that."""
+        measures = [name for name in self.sides if name is not None]
+        return held_out_pairs(self._store, self.manifest, self._frame, measures, self.chosen)
 
     @cached_property
     def sides(self) -> tuple[str | None, str | None]:
@@ -131,24 +162,49 @@ class ShownPairs:
     @cached_property
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """How many pairs have each value of what can be filtered by."""
-        facets = [name for name in _FACETS if name in self.columns]
-        lazy = [self._frame.group_by(pl.col(name).cast(pl.String)).len().sort(name) for name in facets]
-        flags = self._frame.select(pl.col(self.subsets).sum()) if self.subsets else self._frame.select(pl.len())
-        *found, marked = pl.collect_all([*lazy, flags])
+        return self.counted(self._frame)
+
+    def counted(self, frame: pl.LazyFrame) -> dict[str, dict[str, int]]:
+        """How many of some pairs have each value."""
+        facets = [name for name in FACETS if name in self.columns]
+        lazy = [frame.group_by(pl.col(name).cast(pl.String)).len().sort(name) for name in facets]
+        flags = [pl.len().alias(f"@{EVERY}"), *(pl.col(name).sum() for name in self.subsets)]
+        if self.chosen:
+            flags.append(pl.any_horizontal(self.chosen).sum().alias(f"@{CHOSEN}"))
+        *found, marked = pl.collect_all([*lazy, frame.select(flags)])
         told = {name: {str(value): int(count) for value, count in table.iter_rows() if value is not None}
                 for name, table in zip(facets, found, strict=True)}  # fmt: skip
-        told["subset"] = {name: int(marked.item(0, name)) for name in self.subsets}
+        flagged = {name: int(count) for name, count in marked.row(0, named=True).items()}
+        order = (f"@{CHOSEN}", *self.chosen, "negative", f"@{EVERY}")
+        known = [name for name in dict.fromkeys([*order, *flagged]) if name in flagged]
+        # What stands for several subsets comes before a subset that happens to have its name.
+        told["subset"] = {}
+        for name in known:
+            told["subset"].setdefault(name.removeprefix("@"), flagged[name])
         return told
+
+    def facets(self, wanted: Wanted) -> dict[str, dict[str, int]]:
+        """How many pairs there would be with each value in place of the one that is chosen, all else as it is."""
+        free = replace(wanted, sort="")
+        found = self.counted(self.selection(free))
+        for name in ("subset", *FACETS):
+            if getattr(wanted, name) not in ("", EVERY):
+                others: dict[str, Any] = {name: ""}
+                found[name] = self.counted(self.selection(replace(free, **others))).get(name, {})
+        # A value that no pair has any more is still there, so that it can be taken back.
+        return {name: {value: found.get(name, {}).get(value, 0) for value in values}
+                for name, values in self.counts.items()}  # fmt: skip
 
     def check(self, wanted: Wanted) -> None:
         """Refuse a filter that this dataset cannot have."""
-        for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in _FACETS)):
-            if value and value not in self.counts.get(name, {}):
+        for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in FACETS)):
+            if value and value not in (*self.counts.get(name, {}), *((CHOSEN,) if name == "subset" else ())):
                 raise UnknownName(name, value, self.counts.get(name, {}), self.name)
         if wanted.measure and wanted.measure not in self.measures:
             raise UnknownName("measure", wanted.measure, self.measures, self.name)
-        if wanted.sort not in ("", "gain", "loss"):
-            raise UnknownName("order", wanted.sort, ("gain", "loss"))
+        orders = ("gain", "loss", *SORTS, *SIDES)
+        if wanted.sort and wanted.sort.removeprefix("-") not in orders:
+            raise UnknownName("order", wanted.sort, orders)
 
     def selection(self, wanted: Wanted) -> pl.LazyFrame:
         """The pairs that fit, in order, with all their columns."""
@@ -158,17 +214,43 @@ class ShownPairs:
             text = " ".join(wanted.text.split()).lower()
             held = [pl.col(name).str.to_lowercase().str.contains(text, literal=True) for name in self._texts()]
             frame = frame.filter(pl.any_horizontal(*held))
-        if wanted.subset:
+        if wanted.subset == CHOSEN and self.chosen:
+            frame = frame.filter(pl.any_horizontal(self.chosen))
+        elif wanted.subset not in ("", CHOSEN, EVERY):
             frame = frame.filter(pl.col(wanted.subset))
-        for name in _FACETS:
+        for name in FACETS:
             if getattr(wanted, name):
                 frame = frame.filter(pl.col(name).cast(pl.String) == getattr(wanted, name))
-        gain = pl.col(gain_column(wanted.measure or self.measures[0])).fill_nan(None) if self.measures else pl.lit(0.0)
         if wanted.least is not None:
-            frame = frame.filter(gain >= wanted.least)
-        if wanted.sort:
-            frame = frame.sort(gain, descending=wanted.sort == "gain", nulls_last=True, maintain_order=True)
+            frame = frame.filter(self._gain(wanted.measure) >= wanted.least)
+        return self._sorted(self._within(frame, wanted), wanted)
+
+    def _gain(self, measure: str | None) -> pl.Expr:
+        """The gain of a measure, else of the first one; null where it is not there."""
+        name = measure or (self.measures[0] if self.measures else None)
+        return pl.lit(0.0) if name is None else pl.col(gain_column(name)).fill_nan(None)
+
+    def _within(self, frame: pl.LazyFrame, wanted: Wanted) -> pl.LazyFrame:
+        """The pairs whose gains on the two sides are between the bounds."""
+        for side, measure in zip(SIDES, self.sides, strict=True):
+            low, high = getattr(wanted, f"{side}_min"), getattr(wanted, f"{side}_max")
+            if low is not None and measure is not None:
+                frame = frame.filter(self._gain(measure) >= low)
+            if high is not None and measure is not None:
+                frame = frame.filter(self._gain(measure) <= high)
         return frame
+
+    def _sorted(self, frame: pl.LazyFrame, wanted: Wanted) -> pl.LazyFrame:
+        name, down = wanted.sort.removeprefix("-"), wanted.sort.startswith("-")
+        if not name:
+            return frame
+        if name in SIDES:
+            by = self._gain(self.sides[SIDES.index(name)])
+        elif name in SORTS:
+            by = pl.col(SORTS[name]) if SORTS[name] in self.columns else pl.lit(0)
+        else:
+            by, down = self._gain(wanted.measure), (name == "gain") != down
+        return frame.sort(by, descending=down, nulls_last=True, maintain_order=True)
 
     def _texts(self) -> list[str]:
         return [name for name in ("original_text", "text", "query_id") if name in self.columns]
@@ -182,11 +264,14 @@ class ShownPairs:
 
     def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A pair for a page: its texts, what it is marked as, and old, new and gain of each measure."""
-        kept = {name: row[name] for name in ("query_id", "variant_id", "original_text", "text", "method", "outcome",
-                                             "group", "label") if name in row}  # fmt: skip
+        kept = {name: row[name] for name in ("query_id", "variant_id", "original_text", "text", "method", "kind",
+                                             "p_same", "p_natural", "outcome", "group", "label")
+                if name in row}  # fmt: skip
         sides = {name: zip(("old", "new", "gain"), pair_columns(name), strict=True) for name in self.measures}
         values = {name: {side: _number(row.get(column)) for side, column in each} for name, each in sides.items()}
-        return {**kept, "subsets": [name for name in self.subsets if row[name]], "measures": values}
+        told = {} if self.held_out is None else self.held_out.gains_of(row["query_id"], row["variant_id"])
+        marked = [name for name in self.subsets if row[name]]
+        return {**kept, "subsets": marked, "measures": values, "held_out_gains": told}
 
 
 def _number(value: float | None) -> float | None:

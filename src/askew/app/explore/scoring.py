@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from askew.app.explore.counted import CountedOnce, TextsOf
 from askew.app.scoring.decompose import Decomposition, decompose_run
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.relevance import RelevanceSource
@@ -23,8 +24,6 @@ from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
 Grades = Mapping[str, int]
-# The texts of some documents by their ordinals.
-TextsOf = Callable[[Sequence[int]], list[str]]
 # All lists are of one query.
 _QUERY = pa.scalar("query", pa.string())
 
@@ -41,7 +40,9 @@ class ListScorer:
         self.lexicons = self._catalogue.lexicons
         # Compiled although the texts are few: a query is one of many, and the plain loop would be a third of its time.
         known = Counters(threads=1, engine="compiled")
-        self._counters = {key: known.of(self.lexicons[key.lexicon], *key[1:]) for key in keys_of(self.asked)}
+        self._counted = {
+            key: CountedOnce(known.of(self.lexicons[key.lexicon], *key[1:])) for key in keys_of(self.asked)
+        }
 
     def those(self, judged: bool) -> list[MeasureRequest]:
         """The measures that can be computed: without judgements, those that read none."""
@@ -70,7 +71,7 @@ class ListScorer:
         found = self._lists(hits, doc_ids, texts, grades)
         judged = _judged(found.ids, grades)
         scorer = Scorer([one], pa.array(found.ids, pa.string()), found.count, judged)
-        source = RelevanceSource(judged, lambda: {str(_QUERY): query}, lambda: found.texts)
+        source = RelevanceSource(judged, lambda: {str(_QUERY): query}, found.texts)
         lexicon = self.lexicons[str(one.measure.param("lexicon"))]
         inputs = scorer.inputs(found.lists, [one])
         return decompose_run(one, inputs, source, lexicon, resolver_id(RESOLVER), found.lists.queries, draws=0)
@@ -78,17 +79,19 @@ class ListScorer:
     def _lists(self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None) -> _Lists:
         places, docs = np.unique(hits.docs, return_inverse=True)
         numbered = replace(hits, docs=docs.astype(np.int32))
-        found = [str(doc_ids[place].as_py()) for place in places.tolist()]
+        found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
         # The documents are numbered among themselves; those that are only judged come last and have no text.
         ids = [*found, *(doc for doc in grades or {} if doc not in set(found))]
-        column = pa.array(texts(places.tolist()), pa.large_string())
 
         def count(key: CountKey) -> DocMentions:
-            counted = self._counters[key].count(column)
-            return DocMentions(counted.groups, counted.counts, counted.tokens, np.ones(len(found), np.bool_))
+            return self._counted[key].of(places, len(doc_ids), texts)
 
         names = pa.array([str(row) for row in range(len(hits))], pa.string())
-        return _Lists(ids, column, count, ScoredLists.of(numbered, names, pa.repeat(_QUERY, len(hits))))
+
+        def read() -> pa.Array:
+            return pa.array(texts(places.tolist()), pa.large_string())
+
+        return _Lists(ids, read, count, ScoredLists.of(numbered, names, pa.repeat(_QUERY, len(hits))))
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class _Lists:
     """Lists whose documents are numbered among themselves, with the texts and the counts of these."""
 
     ids: list[str]
-    texts: pa.Array
+    texts: Callable[[], pa.Array]
     count: Callable[[CountKey], DocMentions]
     lists: ScoredLists
 

@@ -25,14 +25,14 @@ class Sides:
     tolerance: float = 0.0
 
     def outcome(self, gains: Gains) -> Outcome | None:
-        """What became of both sides; None where a gain is missing, as without judgements."""
+        """The outcome of both sides; None where a gain is missing, as without judgements."""
         if not self.effectiveness or not self.lean:
             return None
         code = int(outcome_codes(_columns(self.effectiveness, gains), _columns(self.lean, gains), self.tolerance)[0])
         return None if code == UNKNOWN else Outcome(OUTCOMES[code])
 
     def lean_verdict(self, gains: Gains) -> str | None:
-        """What became of lean alone: less, same or more."""
+        """The change of lean alone: less, same or more."""
         if not self.lean:
             return None
         sign = int(joint_signs(_columns(self.lean, gains), self.tolerance)[0])

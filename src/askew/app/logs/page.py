@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 
 from askew.app.logs.cells import counts, made, names, number, numbers, p_values, percent, quote, shares, words, yes
+from askew.app.logs.findings import findings
 from askew.app.logs.report import LogReport
 from askew.logs.effect import MOVES_SHOWN
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Interval, Points, bars, dots, scatter
 from askew.publish.page.document import Section, document, facts, figure, listed, paragraph
 from askew.publish.page.frame import About
-from askew.publish.page.markup import Markup
+from askew.publish.page.markup import Markup, tag
 from askew.publish.page.table import NAME, WORDS, Column, html_table, table
 
 _COUNTS = {
@@ -32,6 +33,8 @@ _LIMITS = (
     "the groups, neither are texts that speculate about who a person is. The filters are lists: they do not know every "
     "name.",
 )
+TITLE = "How people add a group to their queries"
+_OPEN = "limits"
 _SHOWN = 30
 _SHOWN_SITES = 12
 _HITS = counts(hits="n", n="of")
@@ -39,20 +42,25 @@ _HITS = counts(hits="n", n="of")
 
 def report_page(report: LogReport) -> str:
     """The whole page as text. Whatever comes from the log is text in it, never markup."""
-    bodies = [(name, title, make(report)) for name, title, make in _SECTIONS]
-    sections = [Section(name, title, body) for name, title, body in bodies if body]
-    head = [paragraph(_lead(report), kind="lead")]
-    return document("How people add a group to their queries", head, sections, [paragraph("Made by askew logs.")])
+    return document(TITLE, report_head(report), report_sections(report), [paragraph("Made by askew logs.")])
 
 
-def _lead(report: LogReport) -> str:
+def report_head(report: LogReport) -> list[Markup]:
+    """The main findings, and what they are from."""
     c = report.counts
-    row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
-    return (
-        f"{n.count(c['for_group'])} of {n.count(c['specializing'])} specializing reformulations add a group "
-        f"({n.share(row['share'])} {n.share_interval(row['low'], row['high'])}), in {n.count(c['rows_read'])} rows of "
-        f"{n.count(c['users'])} users."
+    kind = "This log is made up. " if "planted" in report.tables else ""
+    read = (
+        f"{kind}From {n.count(c['rows_read'])} rows of {n.count(c['users'])} users, by the word list "
+        f"{report.settings['lexicon']}. In brackets: 95% intervals. None of this says why people do so."
     )
+    told = tag("ol", *(tag("li", sentence) for sentence in findings(report)), class_="findings")
+    return [told, paragraph(read, kind="note")]
+
+
+def report_sections(report: LogReport) -> list[Section]:
+    """The tables and figures, folded, and what they do not say."""
+    bodies = [(name, title, make(report)) for name, title, make in _SECTIONS]
+    return [Section(name, title, body, folded=name != _OPEN) for name, title, body in bodies if body]
 
 
 def _patterns(report: LogReport) -> list[Markup]:
@@ -99,7 +107,7 @@ def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     about = About("rank-change", "Rank of the clicked result on the first page", told)
     return [
         made("ranks", "Where the clicked result stood on the first page", ranks, parts, note),
-        figure(bars(about, changes, series, "share of events"), about.title),
+        figure(bars(about, changes, series, "share of events", room=[0.0, 1.0]), about.title),
     ]
 
 

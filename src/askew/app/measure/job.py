@@ -50,7 +50,7 @@ class MeasureJob:
     def choose_measures(
         self, measures: str | Sequence[str] | None, docs: bool, qrels: bool, background: bool, fields: tuple[str, ...]
     ) -> None:
-        """The measures asked for, complete, each with the input it needs; they say how the files are to be read."""
+        """The requested measures, complete, each with the input it needs; they say how the files are to be read."""
         self._given = {"docs": docs, "qrels": qrels, "background": background}
         self._choose_background()
         texts = texts_of(measures, self.preset, qrels, docs)
@@ -70,7 +70,7 @@ class MeasureJob:
         self.published = reads_as_published(asked, self.preset)
         self.fields = fields_of(asked, fields)
         if background and not any(one.measure.param("background") == "run" for one in asked):
-            self.notes.append("the background run is not used: no measure asked for compares with one")
+            self.notes.append("the background run is not used: no requested measure compares with one")
 
     def _choose_background(self) -> None:
         """Without a background run NFaiRR is against the run itself; a preset that says otherwise stays."""

@@ -1,4 +1,4 @@
-"""Measure runs: read, count, score, summarise. The whole of ``askew measure`` as one function."""
+"""Measure runs: read, count, score, summarize. The whole of ``askew measure`` as one function."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:
-    """Runs of other depths have other ideals: the same first documents can come to different values."""
+    """Runs of other depths have other ideals: the same top-ranked documents can have different values."""
     own = [one for one in asked if one.measure.param("background") == "self"]
     if not own:
         return []

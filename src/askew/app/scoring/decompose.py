@@ -197,7 +197,7 @@ def _why(
     rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, masks: Ints, who: Floats,
     texts: Sequence[str], marker: Marker, relevance: RelevanceSource, resolver: str,
 ) -> tuple[Flags, Floats]:  # fmt: skip
-    """Whether each mention's document is judged, and the probabilities of why it stands there."""
+    """Whether each mention's document is judged, and the probabilities of why it is there."""
     chance = relevance.on_topic(rankings, queries, resolver)
     known = relevance.grades(rankings, queries)[1][entry]
     names = queries.to_pylist()

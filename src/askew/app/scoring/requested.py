@@ -25,7 +25,7 @@ class CountKey(NamedTuple):
 
 
 def texts_of(measures: str | Sequence[str] | None, preset: Preset | None, qrels: bool, docs: bool) -> list[str]:
-    """The measures asked for, or those of the preset, or the usual ones for what is given."""
+    """The requested measures, or those of the preset, or the usual ones for what is given."""
     if measures is not None:
         return split_measures(measures) if isinstance(measures, str) else list(measures)
     if preset is not None:

@@ -23,16 +23,17 @@ class Scorer:
 
     ``doc_ids`` names the documents by ordinal. ``count`` gives the mentions under a key; documents after the last one
     that it counts have no text. ``judged`` are the judgements, ``relevance`` adds estimates to them. A measure that
-    needs what is not there raises.
+    needs what is not there raises. ``id_ranks`` finds the ranks of the ids where they are known already.
     """
 
     def __init__(
         self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
         count: Callable[[CountKey], DocMentions] | None = None, judged: JudgedQueries | None = None,
-        relevance: RelevanceSource | None = None,
+        relevance: RelevanceSource | None = None, id_ranks: Callable[[], Ints | None] | None = None,
     ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids
         self._count, self._judged, self._relevance = count, judged, relevance
+        self._find_ranks = id_ranks
         self._counted: dict[CountKey, DocMentions] = {}
         self._background: dict[str, Rankings] | None = None
 
@@ -92,6 +93,8 @@ class Scorer:
     @cached_property
     def _id_ranks(self) -> Ints | None:
         """The rank of each document id by its bytes, by which trec_eval breaks ties; None where it is the ordinal."""
+        if self._find_ranks is not None:
+            return self._find_ranks()
         ids = self.doc_ids
         if pc.all(pc.less(ids[:-1], ids[1:])).as_py() is not False:
             return None

@@ -211,7 +211,7 @@ def _refuse_twice(
     again = np.concatenate([unique[counts > 1], places[seen[places]]])
     if len(again):
         twice = doc_ids[int(again[0])].as_py()
-        raise DataError(f"{source.name}: the document {twice!r} stands there more than once; keep one")
+        raise DataError(f"{source.name}: the document {twice!r} occurs more than once; keep one")
     seen[places] = True
 
 

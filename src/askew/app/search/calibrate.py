@@ -1,4 +1,4 @@
-"""The threshold of the semantic filter, chosen on pairs that people have labelled."""
+"""The threshold of the semantic filter, chosen on pairs that people have labeled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from askew.filters.calibrate import read_labelled
+from askew.filters.calibrate import read_labeled
 from askew.filters.semantic import SemanticFilter
 from askew.statistics.curves import Calibration, calibrate
 
@@ -42,10 +42,10 @@ class Calibrated:
 
 
 def calibrate_filter(
-    labelled: Path, similarity: str, rule: str, least: float, seed: int, settings: Mapping[str, Any]
+    labeled: Path, similarity: str, rule: str, least: float, seed: int, settings: Mapping[str, Any]
 ) -> Calibrated:
-    """The curve of a similarity on labelled pairs, its area, and the threshold by a rule."""
-    pairs = read_labelled(labelled)
+    """The curve of a similarity on labeled pairs, its area, and the threshold by a rule."""
+    pairs = read_labeled(labeled)
     scores = SemanticFilter(similarity=similarity, **settings).score_pairs(pairs.originals, pairs.candidates)
     found = calibrate(scores, pairs.labels, pairs.queries, rule=rule, least_precision=least, seed=seed)
     return Calibrated(found, len(pairs), len(set(pairs.queries)), pairs.left_out)

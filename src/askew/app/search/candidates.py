@@ -17,10 +17,26 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.whole_files import written_whole
+from askew.models.find import has_smollm
 from askew.publish.files import refuse_no_parent
 
 Own = Mapping[str, Mapping[str, Any]]
 _ENDINGS = (".parquet", ".jsonl", ".ndjson", ".tsv", ".txt")
+
+
+def default_methods() -> tuple[str, ...]:
+    """The default reformulators as far as they are installed here."""
+    return defaults.METHODS if has_smollm() else defaults.METHODS[1:]
+
+
+def default_filters(methods: Sequence[str] | None) -> tuple[str, ...]:
+    """The filters for these methods; None: for the default ones.
+
+    Texts that a language model wrote, and those that are offered without a choice of method, must keep the meaning.
+    Methods that expand a query, such as ``rm3``, make texts for an engine, not for people: only the rules are for them.
+    """
+    written = methods is None or defaults.METHODS[0] in methods
+    return defaults.WRITTEN_FILTERS if written else defaults.FILTERS
 
 
 def candidates_of(

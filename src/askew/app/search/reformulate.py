@@ -1,4 +1,4 @@
-"""From queries to candidates: other ways to ask them, by any methods, filtered and accounted for."""
+"""From queries to candidates: reformulations by any methods, filtered and accounted for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,15 @@ class IndexStatistics:
 
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """In how many documents each term stands."""
-        return self._of(terms, np.diff(self._index.offsets))
+        return self._of(terms, self._documents)
 
     def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """How often each term stands in the collection."""
         return self._of(terms, self._totals)
+
+    @cached_property
+    def _documents(self) -> npt.NDArray[np.int64]:
+        return np.diff(self._index.offsets)
 
     def _of(self, terms: Sequence[str], values: Any) -> npt.NDArray[np.int64]:
         numbers = self._index.term_numbers(list(terms))
@@ -71,7 +76,7 @@ class IndexStatistics:
 
 @dataclass
 class Tally:
-    """What became of one method's candidates: those made are kept or rejected, by the method itself or by a filter."""
+    """The counts of one method's candidates: those made are kept or rejected, by the method itself or by a filter."""
 
     method: str
     made: int = 0
@@ -82,7 +87,7 @@ class Tally:
 
 
 class FirstPass:
-    """What reformulators may read of a collection: the first passages of each query, and statistics of terms."""
+    """What reformulators may read of a collection: the top-ranked passages of each query, and statistics of terms."""
 
     def __init__(self, index: Path, ranker: RankerPlugin, depth: int = defaults.PASSAGES) -> None:
         self._ranker, self._depth = ranker, depth
@@ -90,7 +95,7 @@ class FirstPass:
         self.statistics = IndexStatistics(index)
 
     def ask(self, query_ids: Sequence[str], texts: Sequence[str]) -> QueryBatch:
-        """Queries with their first passages."""
+        """Queries with their top-ranked passages."""
         hits = self._ranker.search(list(texts), self._depth)
         passages = tuple(tuple(self._passages(hits, row)) for row in range(len(texts)))
         return QueryBatch(tuple(query_ids), tuple(texts), passages, self.statistics)
@@ -120,7 +125,7 @@ def reformulate(
     first_pass: FirstPass | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[pl.DataFrame, list[Tally]]:
-    """Candidates of every query by every method, in the order of the methods; and what became of each."""
+    """Candidates of every query by every method, in the order of the methods; and the counts of each."""
     for method in methods:
         if method.reads and first_pass is None:
             raise ConfigError(

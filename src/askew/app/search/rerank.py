@@ -1,6 +1,6 @@
 """rerank: a run in, the same documents in another order out. The whole of ``askew rerank``.
 
-``crossencoder`` reads each query with each of its first documents. Mitigation methods such as ``greedy`` or
+``crossencoder`` reads each query with each of its top-ranked documents. Mitigation methods such as ``greedy`` or
 ``detconstsort`` reorder documents by the groups that they name, and read no query.
 """
 
@@ -62,7 +62,7 @@ class RerankSettings:
 
 @dataclass(frozen=True)
 class Reranked:
-    """What reranking came to. ``moved``: queries whose first ten are no longer the same in the same order."""
+    """What reranking came to. ``moved``: queries whose top 10 changed."""
 
     queries: int
     lines: int

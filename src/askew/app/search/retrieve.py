@@ -30,6 +30,8 @@ from askew.rankers.verify import write_source
 
 # So many queries are searched and written at a time, so that memory stays flat.
 _CHUNK = 20_000
+# A name with one of these endings is meant as a file of queries.
+_QUERY_FILES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".gz")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,11 @@ def as_queries(given: object) -> pa.Table:
 
 def queries_of(source: str | Path) -> pa.Table:
     """Queries from a file of them, or those of a collection: a folder, irds:ID, or demo."""
-    return read_queries(Path(source)) if _is_file(source) else open_collection(source).queries
+    if _is_file(source):
+        return read_queries(Path(source))
+    if Path(source).suffix in _QUERY_FILES and not Path(source).exists():
+        raise DataError(f"queries {source}: there is no such file; check queries=")
+    return open_collection(source).queries
 
 
 def queries_notes(source: str | Path) -> list[str]:
@@ -126,7 +132,7 @@ def search_queries(
     if isinstance(ranker, EngineRanker):
         refuse_no_parent(out)
         kept = ranker.keep_answers(out.with_name(f"{out.name}.answers"))
-        notes += [] if kept is None else [f"the engine's answers are kept in {kept}: it is not asked again for them"]
+        notes += [] if kept is None else [f"the engine's answers are kept in {kept}: its queries are not sent again"]
 
     def parts() -> Iterator[pl.DataFrame]:
         nonlocal empty

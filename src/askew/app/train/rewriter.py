@@ -317,7 +317,7 @@ def _card(
     )  # fmt: skip
     return Card(
         title=f"A query rewriter ({job.settings.kind})",
-        about="Reads a query and writes another way to ask it, learned from pairs whose second query retrieved better.",
+        about="Reads a query and writes a reformulation, learned from pairs whose second query retrieved better.",
         command=command, base=base, data=tuple(data), seed=job.pace.seed, device=taught.device,
         settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),

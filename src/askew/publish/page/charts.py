@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from askew.core.ranking import Flags, Floats
 from askew.publish.page.axes import Axis, Scale, axis, extent, shortened, text_width
 from askew.publish.page.frame import (
     UNDER,
+    VERDICTS,
     WIDTH,
     About,
     Key,
@@ -65,7 +66,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Line:
-    """A series that is drawn as a line, from left to right. ``series`` says whose colour and dash it has.
+    """A series that is drawn as a line, from left to right. ``series`` says whose color and dash it has.
 
     A line without a name is not in the legend.
     """
@@ -87,9 +88,14 @@ class Band:
     series: int
 
 
-def bars(about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> Markup:
-    """Lying bars from zero, one for each row and series, with their values beside them."""
-    values = [value for column in series.values() for value in column]
+def bars(
+    about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str, room: Sequence[float] = ()
+) -> Markup:
+    """Lying bars from zero, one for each row and series, with their values beside them.
+
+    ``room`` are values that the axis has room for besides, such as the ends of what a share can be.
+    """
+    values = [*room, *(value for column in series.values() for value in column)]
     along = axis(label, values, zero=True)
     head, top = legend(_keys(list(series), "area"), 2.0)
     thick = 14.0
@@ -134,21 +140,24 @@ def _dot(plot: Plot, series: int, y: float, one: Interval) -> Markup:
     return tag("g", *parts, mark(series, plot.x(one.value), y))
 
 
-def sorted_gains(about: About, gains: Floats, label: str, notes: Sequence[str] = ()) -> Markup:
+def sorted_gains(
+    about: About, gains: Floats, label: str, notes: Sequence[str] = (), room: Sequence[float] = ()
+) -> Markup:
     """Gains from the highest to the lowest: an area above zero for what improved, one below for what worsened.
 
     Of more than 400 values 400 are drawn, evenly spaced, the first and the last among them. ``notes`` name the areas.
+    ``room`` are values that the upright side has room for besides: charts with the same can be compared.
     """
     ranked = np.sort(gains)[::-1]
     n = len(ranked)
     across = Axis("queries, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
-    upright = axis(label, extent([ranked]), zero=True, most=5)
-    head, top = legend([Key(series, note, "area") for series, note in enumerate(notes)], 2.0)
+    upright = axis(label, [*extent([ranked]), *room], zero=True, most=5)
+    head, top = legend([Key(kind, note, "area") for kind, note in zip(VERDICTS, notes, strict=False)], 2.0)
     plot = numeric_plot(across, upright, 170, top)
     parts = [numeric_frame(plot, across, upright)]
-    for place, part in enumerate((ranked > 0, ranked < 0)):
+    for kind, part in zip(VERDICTS, (ranked > 0, ranked < 0), strict=True):
         path = _area(plot, ranked, part)
-        parts += [tag("path", d=path, fill_opacity=0.85, **fill(place))] if path else []
+        parts += [tag("path", d=path, fill_opacity=0.85, **fill(kind))] if path else []
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *zero_lines(plot))
 
 
@@ -205,14 +214,28 @@ def scatter(
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *place_labels(plot, spots, shown))
 
 
-def steps(about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240) -> Markup:
-    """Lines that keep their height until the next value."""
-    along = axis(x_label, extent([one.x for one in lines]))
+def steps(
+    about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240, room: Sequence[float] = ()
+) -> Markup:
+    """Lines that keep their height until the next value. Of more than 400 points of a line 400 are drawn.
+
+    ``room`` are values that the lower side has room for besides: charts with the same can be compared.
+    """
+    lines = [thinned(one) for one in lines]
+    along = axis(x_label, [*extent([one.x for one in lines]), *room])
     upright = axis(y_label, extent([one.y for one in lines]), zero=True)
     head, top = legend(_line_keys(lines), 2.0)
     plot = numeric_plot(along, upright, height, top)
     parts = [numeric_frame(plot, along, upright), *zero_lines(plot), *(_path(plot, one, stepped=True) for one in lines)]
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
+
+
+def thinned(one: Line, most: int = COLUMNS) -> Line:
+    """The line with at most so many of its points, evenly spaced, the first and the last among them."""
+    if len(one.x) <= most or len(one.x) != len(one.y):
+        return one
+    picked = np.round(np.linspace(0, len(one.x) - 1, most)).astype(np.int64)
+    return replace(one, x=one.x[picked], y=one.y[picked])
 
 
 def _path(plot: Plot, one: Line, stepped: bool = False) -> Markup:

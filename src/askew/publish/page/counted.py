@@ -58,7 +58,7 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
     caption = f"Parts of {found.measure} for {found.queries:,} queries"
     shown = files.table(table("counted", caption, head, rows), found.data)
     told = (
-        f"Which words the measure counts, by why they stand there and whom they point to. Parts are estimates "
+        f"Which words the measure counts, by why they are there and whom they point to. Parts are estimates "
         f"({found.resolver}); who is corrected for known errors. Nets add up to the mean of the measure. On topic "
         "includes mentions that present one group as the default: too few are labeled to estimate them."
     )

@@ -14,11 +14,12 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that the contents name."""
+    """A part of the page that the contents name; one that is ``folded`` opens on demand, or from the contents."""
 
     name: str
     title: str
     body: Sequence[Markup]
+    folded: bool = False
 
 
 def document(title: str, head: Sequence[Markup], sections: Sequence[Section], foot: Sequence[Markup]) -> str:
@@ -31,14 +32,27 @@ def document(title: str, head: Sequence[Markup], sections: Sequence[Section], fo
         tag("meta", name="referrer", content="no-referrer"),
     ]
     top = tag("head", *metas, tag("title", shown(title)), tag("style", Markup(CSS)))
-    contents = tag("nav", tag("ul", *(tag("li", tag("a", one.title, href=f"#{one.name}")) for one in sections)),
-                   aria_label="Contents")  # fmt: skip
-    parts = [tag("section", tag("h2", one.title, id=f"{one.name}-title"), *one.body, id=one.name,
-                 aria_labelledby=f"{one.name}-title") for one in sections]  # fmt: skip
-    body = tag(
-        "body", tag("header", tag("h1", shown(title)), *head), contents, tag("main", *parts), tag("footer", *foot)
-    )
+    header, main = tag("header", tag("h1", shown(title)), *head), tag("main", *map(drawn_section, sections))
+    body = tag("body", header, contents(sections), main, tag("footer", *foot))
     return "<!DOCTYPE html>\n" + tag("html", top, "\n", body, lang="en") + "\n"
+
+
+def contents(sections: Sequence[Section]) -> Markup:
+    """Links to all sections."""
+    links = (tag("li", tag("a", one.title, href=f"#{one.name}")) for one in sections)
+    return tag("nav", tag("ul", *links), aria_label="Contents")
+
+
+def drawn_section(one: Section) -> Markup:
+    """A section with its heading."""
+    title = tag("h2", one.title, id=f"{one.name}-title")
+    if not one.folded:
+        return tag("section", title, *one.body, id=one.name, aria_labelledby=f"{one.name}-title")
+    # The name is within what is folded: a browser that follows a link to it opens what is around it.
+    inner = tag("div", *one.body, id=one.name)
+    return tag(
+        "section", tag("details", tag("summary", title), inner, class_="folded"), aria_labelledby=f"{one.name}-title"
+    )
 
 
 def paragraph(*words: object, kind: str | None = None) -> Markup:

@@ -1,7 +1,7 @@
 """What every chart stands in: the picture with its title and description, axes, a legend, marks of several shapes.
 
-Colours are written as attributes, which any style sheet overrides: a picture can stand alone, and a page can turn it
-dark by the classes ``f1`` (filled with the first colour), ``l1`` (drawn with it), ``ink``, ``faint`` and ``ground``.
+Colors are written as attributes, which any style sheet overrides: a picture can stand alone, and a page can turn it
+dark by the classes ``f1`` (filled with the first color), ``l1`` (drawn with it), ``ink``, ``faint`` and ``ground``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from askew.publish.page.markup import Markup, number, tag
 
 WIDTH = 460
 INK, FAINT, GROUND = "#24292f", "#d0d7de", "#ffffff"
-# Okabe and Ito's colours, which stay apart for colour-blind eyes; the first two are as far apart as any.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
+# Okabe and Ito's colors, which stay apart for color-blind eyes; the first two are as far apart as any.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
+# Better and worse have colors of their own, which no series and no group has.
+VERDICTS = {"better": "#1a7f37", "worse": "#8e2a86"}
 SHAPES = ("circle", "triangle", "square", "diamond", "cross", "ring")
 DASHES = (None, "6 3", "2 3", "8 3 2 3", "1 2", "10 4")
 _FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -50,27 +52,30 @@ class Plot:
     y: Scale
 
 
-def fill(series: int) -> dict[str, str]:
-    """Attributes of what is filled with the colour of a series, counted from 0."""
-    return {"class_": f"f{series % len(COLOURS) + 1}", "fill": COLOURS[series % len(COLOURS)]}
+def fill(series: int | str) -> dict[str, str]:
+    """Attributes of what is filled with the color of a series, counted from 0, or with that of better or worse."""
+    if isinstance(series, str):
+        return {"class_": f"f-{series}", "fill": VERDICTS[series]}
+    return {"class_": f"f{series % len(COLORS) + 1}", "fill": COLORS[series % len(COLORS)]}
 
 
 def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str | float | None]:
-    """Attributes of what is drawn with the colour of a series, and its dash."""
-    place = series % len(COLOURS)
+    """Attributes of what is drawn with the color of a series, and its dash."""
+    place = series % len(COLORS)
     dash = DASHES[place] if dashed else None
-    return {"class_": f"l{place + 1}", "stroke": COLOURS[place], "stroke_width": width, "stroke_dasharray": dash,
+    return {"class_": f"l{place + 1}", "stroke": COLORS[place], "stroke_width": width, "stroke_dasharray": dash,
             "fill": "none"}  # fmt: skip
 
 
 def picture(about: About, width: float, height: float, *children: Markup) -> Markup:
-    """The picture as one element, with its title and description."""
+    """The picture as one element, with its title and description. One with links in it is no image but a group."""
     ids = f"{about.name}-title", f"{about.name}-desc"
+    role = "group" if any("<a " in child for child in children) else "img"
     return tag(
         "svg", tag("title", about.title, id=ids[0]), tag("desc", about.description, id=ids[1]),
         tag("rect", class_="ground", fill=GROUND, width=width, height=height), *children,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(width)} {number(height)}", width=width, height=height,
-        role="img", aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
+        role=role, aria_labelledby=" ".join(ids), font_family=_FONTS, font_size=FONT_SIZE,
     )  # fmt: skip
 
 
@@ -80,19 +85,19 @@ def text(x: float, y: float, words: str, anchor: str = "start", size: float | No
 
 
 def text_over(x: float, y: float, words: str, size: float) -> Markup:
-    """Words that stand over other marks and can still be read: each letter has a rim in the colour of the ground."""
+    """Words that stand over other marks and can still be read: each letter has a rim in the color of the ground."""
     return tag("text", words, x=x, y=y, font_size=size, class_="ink rim", fill=INK, stroke=GROUND, stroke_width=3,
                stroke_linejoin="round", paint_order="stroke")  # fmt: skip
 
 
 def line(x1: float, y1: float, x2: float, y2: float, faint: bool = True) -> Markup:
     """A line of the frame."""
-    colour, name = (FAINT, "lfaint") if faint else (INK, "link")
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=name, stroke=colour, stroke_width=1)
+    color, name = (FAINT, "lfaint") if faint else (INK, "link")
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=name, stroke=color, stroke_width=1)
 
 
 def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
-    """A mark in the shape of a series; its colour comes from around it."""
+    """A mark in the shape of a series; its color comes from around it."""
     shape = SHAPES[series % len(SHAPES)]
     if shape == "circle":
         return tag("circle", cx=x, cy=y, r=size)
@@ -111,9 +116,12 @@ def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
 
 @dataclass(frozen=True)
 class Key:
-    """An entry of a legend: the number of a series, its name, and whether it is drawn as marks, a line or an area."""
+    """An entry of a legend: its series, its name, and whether it is drawn as marks, a line or an area.
 
-    series: int
+    A series is a number; an area may also be that of better or worse.
+    """
+
+    series: int | str
     name: str
     kind: str = "mark"
 
@@ -134,16 +142,16 @@ def legend(keys: Sequence[Key], top: float, left: float = 2.0, right: float = WI
 
 
 def _sign(key: Key, x: float, y: float) -> Markup:
+    if key.kind == "area" or isinstance(key.series, str):
+        return tag("rect", x=x, y=y - 5, width=10, height=10, **fill(key.series))
     if key.kind == "line":
         return tag("path", d=f"M{number(x)} {number(y)}h20", **stroke(key.series))
-    if key.kind == "area":
-        return tag("rect", x=x, y=y - 5, width=10, height=10, **fill(key.series))
     return marks(key.series, [mark(key.series, x + 5, y)])
 
 
 def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) -> Markup:
-    """Marks together, in the colour of their series."""
-    return tag("g", *drawn, fill_opacity=opacity, color=COLOURS[series % len(COLOURS)], **fill(series))
+    """Marks together, in the color of their series."""
+    return tag("g", *drawn, fill_opacity=opacity, color=COLORS[series % len(COLORS)], **fill(series))
 
 
 def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0) -> Plot:

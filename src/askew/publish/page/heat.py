@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from askew.core.ranking import Floats
 from askew.publish.page.axes import FONT_SIZE, shortened, text_width
-from askew.publish.page.frame import COLOURS, FAINT, INK, About, line, picture, text
+from askew.publish.page.frame import COLORS, FAINT, INK, About, line, picture, text
 from askew.publish.page.markup import Markup, number, tag
 
 UNDEFINED = "undefined"
@@ -16,7 +16,7 @@ _LONGEST = 60
 _LEGEND_STEPS, _LEGEND_LEFT = 21, 10.0
 _LEGEND_HEIGHT = 46.0
 # From disagreement through none of either to agreement; dark and light differ as well, so that gray paper shows it.
-_LOW, _MIDDLE, _HIGH = COLOURS[1], "#f7f7f7", COLOURS[0]
+_LOW, _MIDDLE, _HIGH = COLORS[1], "#f7f7f7", COLORS[0]
 _LETTER_SIZE = 11.0
 
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from askew.publish.page.frame import COLOURS, FAINT, GROUND, INK
+from askew.publish.page.frame import COLORS, FAINT, GROUND, INK, VERDICTS
 
-# The same colours, lightened for a dark ground.
-_DARK_COLOURS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
+# The same colors, lightened for a dark ground.
+_DARK_COLORS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
 _DARK = {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#0d1117", "soft": "#9198a1", "shade": "#151b23"}
 _LIGHT = {"ink": INK, "faint": FAINT, "ground": GROUND, "soft": "#57606a", "shade": "#f6f8fa"}
 
+# Of groups, in their order: those of the first two are as far apart as any for color-blind eyes. No group has a color
+# of better or worse, or one close to it.
+GROUP_NAMES = tuple("abcdef")
+_GROUPS = ("#0068a8", "#a84300", "#6e6000", "#4d5663", "#00707f", "#8a4a3c")
+_DARK_GROUPS = ("#7cc4f0", "#f0a35a", "#d6c14a", "#aab4c0", "#5fc8d8", "#d6a094")
+_DARK_VERDICTS = {"better": "#56d364", "worse": "#e58be0"}
 
-def _variables(names: dict[str, str], colours: tuple[str, ...]) -> str:
-    every = {**names, **{f"c{i}": colour for i, colour in enumerate(colours, 1)}}
+
+def _grouped(colors: tuple[str, ...]) -> dict[str, str]:
+    return {f"group-{name}": color for name, color in zip(GROUP_NAMES, colors, strict=True)}
+
+
+def _variables(names: dict[str, str], colors: tuple[str, ...]) -> str:
+    every = {**names, **{f"c{i}": color for i, color in enumerate(colors, 1)}}
     return ":root{" + ";".join(f"--{name}:{value}" for name, value in every.items()) + "}"
 
 
 _SERIES = "".join(
-    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}mark.g{i}{{border-color:var(--c{i})}}"
-    for i in range(1, len(COLOURS) + 1)
+    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLORS) + 1)
 )
+_SERIES += "".join(f".f-{name}{{fill:var(--{name})}}" for name in VERDICTS)
+_SERIES += "".join(f"mark.g{i}{{border-color:var(--group-{name})}}" for i, name in enumerate(GROUP_NAMES, 1))
 
 _RULES = """
 *{box-sizing:border-box}
@@ -67,18 +79,22 @@ mark{background:none;color:inherit;border-bottom:3px solid}
 mark.g2{border-bottom-style:double}mark.g3{border-bottom-style:dotted}
 details{margin:1rem 0}
 summary{cursor:pointer}
+summary h2{display:inline;border:0;margin:0;padding:0;font-size:1.15rem}
+details.folded{margin:0;padding:.6rem 0;border-top:1px solid var(--faint)}
+.findings{max-width:50rem;font-size:1.1rem;padding-left:1.5rem}.findings li{margin:.5rem 0}
 footer{margin-top:3rem;border-top:1px solid var(--faint);padding-top:.75rem;color:var(--soft);font-size:.875rem}
 @media (max-width:36rem){body{padding:.5rem .75rem 3rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}
 dd{margin:0 0 .5rem}th,td{padding:.25rem .4rem}
 th[scope=row].name,th[scope=row].code{position:sticky;left:0;max-width:45vw;background:var(--ground)}}
-@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2,h3,caption{break-after:avoid}
+@media print{details::details-content{content-visibility:visible;block-size:auto}
+body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2,h3,caption{break-after:avoid}
 figure,tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:8pt}svg{min-width:0;max-width:14cm}}
 """
 
 CSS = (
-    _variables(_LIGHT, COLOURS)
+    _variables({**_LIGHT, **_grouped(_GROUPS), **VERDICTS}, COLORS)
     + "@media screen and (prefers-color-scheme:dark){"
-    + _variables(_DARK, _DARK_COLOURS)
+    + _variables({**_DARK, **_grouped(_DARK_GROUPS), **_DARK_VERDICTS}, _DARK_COLORS)
     + "}"
     + _RULES
     + _SERIES

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from askew.compiled import compiled
 from askew.core import machine
 from askew.core.errors import ConfigError
 from askew.core.ranking import Hits
@@ -17,6 +18,8 @@ from askew.rankers.bm25.bounds import KTH, Weights
 from askew.rankers.bm25.search import search_bags
 
 MOST = 1000
+# So many postings are read in a millisecond or two.
+_SMALL = 500_000
 
 
 @dataclass(frozen=True)
@@ -79,21 +82,27 @@ class BagSearcher:
         w = self.weights
         kth = w.kth[min(size for size in KTH if size >= k)].raw
 
-        stamp = self._stamps(count)
+        stamp = self._stamps(2 * count)
 
         def work(part: Any) -> None:
             search_bags(
                 part, bags.offsets, bags.terms, bags.weights, k, self.offsets.raw, self.docs.raw,
                 w.impacts.raw, w.block_offsets.raw, w.block_max.raw, w.term_max.raw, kth, w.range_offsets.raw,
-                w.ranges.raw, docs, scores, found, self._seen(), stamp,
+                w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
             )  # fmt: skip
 
-        parts = np.array_split(np.arange(count), max(1, min(count, 8 * self.threads if self.threads > 1 else 1)))
-        if self.threads == 1:
+        parts = np.array_split(np.arange(count), max(1, min(count, self._parts(bags))))
+        if len(parts) == 1:
             work(parts[0])
         else:
             list(self._pool.map(work, parts))
         return _spread(bags.which, docs, scores, found)
+
+    def _parts(self, bags: Bags) -> int:
+        """Into how many parts a search is cut: a small one is done before other threads have begun."""
+        starts = self.offsets.raw
+        small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
+        return 1 if small or self.threads == 1 else 8 * self.threads
 
 
 def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
@@ -116,8 +125,15 @@ def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
 
 
 def _spread(which: Any, docs: Any, scores: Any, found: Any) -> Hits:
-    sizes = found[which]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
-    rows = np.repeat(which, sizes)
-    return Hits(offsets, docs[rows, within], scores[rows, within])
+    offsets = np.concatenate([[0], np.cumsum(found[which])]).astype(np.int64)
+    all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
+    _copy_rows(which, offsets, docs, scores, all_docs, all_scores)
+    return Hits(offsets, all_docs, all_scores)
+
+
+@compiled
+def _copy_rows(which: Any, offsets: Any, docs: Any, scores: Any, all_docs: Any, all_scores: Any) -> None:
+    for query in range(len(which)):
+        row, start = which[query], offsets[query]
+        for i in range(offsets[query + 1] - start):
+            all_docs[start + i], all_scores[start + i] = docs[row, i], scores[row, i]

@@ -13,13 +13,14 @@ from numba import prange
 
 from askew.compiled import compiled
 from askew.rankers.blocks import CheckedArray, describe_file
-from askew.rankers.bm25.search import BLOCK, RANGE_BITS
+from askew.rankers.bm25.lists import BLOCK, RANGE_BITS, WORD_BITS
 from askew.rankers.disk import FORMAT, check_files, read_sealed, write_sealed
 from askew.sorting import sort_ascending
 
 KTH = (10, 100, 1000)
-_SPARSE = 256
-_DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8}
+# Lists with less than a posting in so many documents have no ranges, or no bits: they are short enough to be searched.
+_SPARSE, _LESS_DENSE = 256, 64
+_DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8, "u64": np.uint64}
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,24 @@ class Weights:
     term_max: CheckedArray
     range_offsets: CheckedArray
     ranges: CheckedArray
+    bit_offsets: CheckedArray
+    bits: CheckedArray
+    ranks: CheckedArray
     kth: dict[int, CheckedArray]
 
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
         """Compare what a search reads of some terms, given how many postings each has; the impacts are not in it."""
-        for values in (self.block_offsets, self.term_max, self.range_offsets, *self.kth.values()):
+        for values in (self.block_offsets, self.term_max, self.range_offsets, self.bit_offsets, *self.kth.values()):
             values.check(terms, terms + 1)
         first = self.block_offsets.raw[terms]
         self.block_max.check(first, first + -(-sizes // BLOCK))
         tables = self.range_offsets.raw[terms]
         tables = tables[tables >= 0]
         self.ranges.check(tables, tables + (documents >> RANGE_BITS) + 1)
+        words = self.bit_offsets.raw[terms]
+        words = words[words >= 0]
+        for values in (self.bits, self.ranks):
+            values.check(words, words + (documents >> WORD_BITS) + 1)
 
 
 def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
@@ -72,9 +80,13 @@ def _write(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, docum
     kth = [np.zeros(len(offsets) - 1, np.float32) for _ in KTH]
     _bounds(offsets, impacts, block_offsets, block_max, term_max, *kth)
     starts, ranges = _ranges(offsets, docs, impacts, term_max, documents)
+    bit_starts, bits, ranks = _members(offsets, docs, documents)
     files: dict[str, Any] = {
         "range_offsets.i64": starts,
         "ranges.u8": ranges,
+        "bit_offsets.i64": bit_starts,
+        "bits.u64": bits,
+        "ranks.i32": ranks,
         "impacts.f32": impacts,
         "block_offsets.i64": block_offsets,
         "block_max.f32": block_max,
@@ -96,17 +108,20 @@ def read_weights(folder: Path) -> Weights:
     def read(name: str) -> CheckedArray:
         return CheckedArray(folder / name, _DTYPES[name.rpartition(".")[2]], files.get(name, {}))
 
+    offsets = read("block_offsets.i64")
+    if "bits.u64" in files:
+        bits = read("bit_offsets.i64"), read("bits.u64"), read("ranks.i32")
+    else:  # written before there were bits
+        none = np.full(len(offsets) - 1, -1, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int32)
+        bits = CheckedArray.of(none[0]), CheckedArray.of(none[1]), CheckedArray.of(none[2])
     return Weights(
-        read("impacts.f32"), read("block_offsets.i64"), read("block_max.f32"), read("term_max.f32"),
-        read("range_offsets.i64"), read("ranges.u8"), {k: read(f"kth{k}.f32") for k in KTH},
+        read("impacts.f32"), offsets, read("block_max.f32"), read("term_max.f32"), read("range_offsets.i64"),
+        read("ranges.u8"), *bits, {k: read(f"kth{k}.f32") for k in KTH},
     )  # fmt: skip
 
 
 def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
-    """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte.
-
-    Lists with less than a posting in 256 documents go without: they are short enough to be searched.
-    """
+    """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte."""
     long = np.flatnonzero(np.diff(offsets) * _SPARSE > documents)
     width = (documents >> RANGE_BITS) + 1
     starts = np.full(len(offsets) - 1, -1, np.int64)
@@ -114,6 +129,29 @@ def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int
     ranges = np.zeros(len(long) * width, np.uint8)
     _fill_ranges(long, starts, offsets, docs, impacts, term_max, ranges)
     return starts, ranges
+
+
+def _members(offsets: Any, docs: Any, documents: int) -> tuple[Any, Any, Any]:
+    """A bit for every document of a dense list, and for every 64 documents how many postings come before them."""
+    dense = np.flatnonzero(np.diff(offsets) * _LESS_DENSE > documents)
+    width = (documents >> WORD_BITS) + 1
+    starts = np.full(len(offsets) - 1, -1, np.int64)
+    starts[dense] = np.arange(len(dense)) * width
+    bits, ranks = np.zeros(len(dense) * width, np.uint64), np.zeros(len(dense) * width, np.int32)
+    _fill_members(dense, starts, offsets, docs, width, bits, ranks)
+    return starts, bits, ranks
+
+
+@compiled(parallel=True)
+def _fill_members(dense: Any, starts: Any, offsets: Any, docs: Any, width: int, bits: Any, ranks: Any) -> None:
+    for i in prange(len(dense)):
+        term = dense[i]
+        p = offsets[term]
+        for word in range(width):
+            ranks[starts[term] + word] = p - offsets[term]
+            while p < offsets[term + 1] and docs[p] >> WORD_BITS == word:
+                bits[starts[term] + word] |= np.uint64(1) << np.uint64(docs[p] & 63)
+                p += 1
 
 
 @compiled(parallel=True)

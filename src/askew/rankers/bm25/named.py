@@ -12,8 +12,8 @@ from askew.core.ranking import Hits
 from askew.plugins.limits import Between, Count, NotNegative, OneOf, Positive, Share
 from askew.rankers.bm25.analyze import Analyzer, analyzer_names
 from askew.rankers.bm25.bags import MOST
+from askew.rankers.bm25.build import build_index
 from askew.rankers.bm25.feedback import Rm3, Rocchio, search_with_feedback
-from askew.rankers.bm25.index import build_index
 from askew.rankers.bm25.ranker import Bm25Ranker
 from askew.rankers.bm25.weights import LENGTHS, Bm25, Qld
 from askew.rankers.common import query_texts
@@ -53,7 +53,7 @@ def qld(
 
 
 class FeedbackRanker:
-    """BM25, then the query again with terms of its first documents."""
+    """BM25, then the query again with terms of its top-ranked documents."""
 
     most = MOST
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from askew.compiled import compiled
 from askew.core.shipped import DATA
+from askew.rankers.bm25.wordtable import LONGEST, PRIME, SEED, SHORT, WordTable, key_of, key_of_bytes, number_of
 
 _DATA = DATA / "wordbreak.csv"
 _NAMES = (
@@ -26,8 +27,7 @@ _NAMES = (
     SINGLE_QUOTE, DOUBLE_QUOTE, EXTEND, HAN, HIRAGANA, COMPLEX, PICTOGRAPH, REGIONAL, COMPLEX_MARK,
 ) = range(18)  # fmt: skip
 MAX_TOKEN = 255
-_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_FULL = -1
+assert 4 * MAX_TOKEN < LONGEST
 
 
 @cache
@@ -63,24 +63,30 @@ class TokenBatch:
 
 def tokenize(texts: pa.Array) -> TokenBatch:
     """All tokens of a batch of texts (a large_string array)."""
+    table = WordTable()
+    ids, counts = read_tokens(texts, table)
+    return TokenBatch(table.words(), ids, counts)
+
+
+def read_tokens(texts: pa.Array, table: WordTable) -> tuple[Any, Any]:
+    """The numbers that a table of words gives to the tokens of texts, and how many tokens each text has.
+
+    Words that are new to the table are added to it.
+    """
     buffers = texts.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
-    size = int(offsets[-1] - offsets[0])
-    ids = np.empty(size + 1, np.int32)
+    ids = np.empty(int(offsets[-1] - offsets[0]) + 1, np.int32)
     counts = np.zeros(len(texts), np.int32)
-    slots = 1 << max(12, (size // 64).bit_length())
+    doc, total = 0, 0
     while True:
-        table = np.full(slots, -1, np.int32)
-        spans = np.empty((slots // 2 + 1, 2), np.int64)
-        blob = np.empty(2 * size + 64, np.uint8)
-        found, used = _tokenize(data, offsets, class_table(), lower_table(), table, spans, blob, ids, counts)
-        if found != _FULL:
-            break
-        slots *= 4
-    text = blob[:used].tobytes()
-    words = [text[a:b].decode() for a, b in spans[:found].tolist()]
-    return TokenBatch(words, ids[: int(counts.sum())].copy(), counts)
+        doc, total, table.known, table.used = _tokenize(
+            data, offsets, doc, total, class_table(), lower_table(), table.slots, table.spans, table.blob, table.known,
+            table.used, ids, counts,
+        )  # fmt: skip
+        if doc == len(texts):
+            return ids[:total].copy(), counts
+        table.grow()
 
 
 @compiled(forceinline=True)
@@ -132,7 +138,7 @@ def _joins_across(previous: int, middle: int, following: int) -> bool:
 
 @compiled
 def _joins(previous: int, current: int) -> bool:
-    """Whether two neighbours belong to one word."""
+    """Whether two neighboring characters belong to one word."""
     if current in (LETTER, HEBREW, NUMERIC):
         return previous in (LETTER, HEBREW, NUMERIC, EXTEND_NUM_LET)
     if current == KATAKANA:
@@ -274,35 +280,6 @@ def _without_possessive(blob: Any, start: int, stop: int) -> int:
     return stop
 
 
-@compiled
-def _hash(blob: Any, start: int, stop: int) -> Any:
-    hashed = _SEED
-    for i in range(start, stop):
-        hashed = (hashed ^ np.uint64(blob[i])) * _PRIME
-    return hashed
-
-
-@compiled(forceinline=True)
-def _number_of(blob: Any, start: int, stop: int, hashed: Any, table: Any, spans: Any, known: int) -> int:
-    """The number of this word in the table; the next free number if it is new."""
-    slot = np.int64((hashed ^ hashed >> np.uint64(29)) & np.uint64(len(table) - 1))
-    while table[slot] >= 0:
-        word = table[slot]
-        a, b = spans[word, 0], spans[word, 1]
-        if b - a == stop - start:
-            same = True
-            for i in range(stop - start):
-                if blob[a + i] != blob[start + i]:
-                    same = False
-                    break
-            if same:
-                return int(word)
-        slot = (slot + 1) & (len(table) - 1)
-    table[slot] = known
-    spans[known, 0], spans[known, 1] = start, stop
-    return known
-
-
 @compiled(forceinline=True)
 def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> bool:
     """Whether an ASCII word ends before this byte, told from this byte and the next alone."""
@@ -318,53 +295,61 @@ def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> b
 
 @compiled
 def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler keeps it in registers
-    data: Any, offsets: Any, classes: Any, lower: Any, table: Any, spans: Any, blob: Any, ids: Any, counts: Any
-) -> Any:
-    """Fill ``ids`` and ``counts``; the number of distinct words and the bytes they take, or _FULL."""
+    data: Any, offsets: Any, first: int, total: int, classes: Any, lower: Any, slots: Any, spans: Any, blob: Any,
+    known: int, used: int, ids: Any, counts: Any,
+) -> Any:  # fmt: skip
+    """Fill ``ids`` and ``counts`` from a document on; the document to go on with, tokens, words and bytes of words.
+
+    A document before the last is returned where the table of words is full: its tokens are read again then.
+    """
     # What an ASCII byte becomes inside a word: its lower case, or 0 for anything but a letter or a digit.
     inside = np.zeros(256, np.uint8)
     for byte in range(128):
         if classes[byte] == LETTER or classes[byte] == NUMERIC:
             inside[byte] = lower[byte]
-    known, used, total = 0, 0, 0
-    for doc in range(len(offsets) - 1):
+    most_words, most_bytes = len(slots) // 2 - 1, len(blob) - LONGEST
+    for doc in range(first, len(offsets) - 1):
         at, end = offsets[doc], offsets[doc + 1]
         before, barren = total, at
         while at < end:
+            if known >= most_words or used > most_bytes:
+                return doc, before, known, used
             if data[at] < 128 and inside[data[at]] == 0 and data[at] != 95:
                 at += 1
                 continue
             # The usual word is ASCII letters and digits up to a byte that ends it for sure.
-            tail, stop, hashed = used, at, _SEED
-            while stop < end:
+            tail, stop, start, hashed = used, at, np.uint64(0), SEED
+            while stop < end and stop - at <= MAX_TOKEN:
                 small = inside[data[stop]]
                 if small == 0:
                     break
                 blob[tail] = small
-                hashed = (hashed ^ np.uint64(small)) * _PRIME
+                if stop - at < SHORT:
+                    start |= np.uint64(small) << np.uint64(8 * (stop - at))
+                else:
+                    hashed = (hashed ^ np.uint64(small)) * PRIME
                 tail += 1
                 stop += 1
             if stop > at and stop - at <= MAX_TOKEN and _ends_for_sure(data, stop, end, classes, inside):
-                number = _number_of(blob, used, tail, hashed, table, spans, known)
+                key = key_of(tail - used, start, hashed)
+                number = number_of(blob, used, tail, key, slots, spans, known)
                 ids[total] = number
                 total += 1
                 at = stop
                 if number == known:
                     known, used = known + 1, tail
-                    if 2 * known > len(table) - 2:
-                        return _FULL, 0
                 continue
             stop, is_token, barren = _token_end(data, at, end, classes, barren)
             while is_token and at < stop:
+                if known >= most_words or used > most_bytes:
+                    return doc, before, known, used
                 tail, at = _write_lower(data, at, stop, lower, blob, used)
                 tail = _without_possessive(blob, used, tail)
-                number = _number_of(blob, used, tail, _hash(blob, used, tail), table, spans, known)
+                number = number_of(blob, used, tail, key_of_bytes(blob, used, tail), slots, spans, known)
                 ids[total] = number
                 total += 1
                 if number == known:
                     known, used = known + 1, tail
-                    if 2 * known > len(table) - 2:
-                        return _FULL, 0
             at = stop
         counts[doc] = total - before
-    return known, used
+    return len(offsets) - 1, total, known, used

@@ -23,10 +23,10 @@ class CallableEngine:
     """Any Python function, or a retriever of LangChain or LlamaIndex.
 
     ``function`` is the object itself, or where it is: ``module:name`` or ``path/to/file.py:name``. A function is called
-    with a query and k, or with the query alone, and gives ids, (id, score), (id, score, text), dictionaries with id,
-    score and text, or documents of LangChain or LlamaIndex. A retriever is an object with ``invoke`` or ``retrieve``;
-    how many documents it gives is its own setting. ``id_field`` names the field or the metadata that is the document
-    id; a document without any id is named by a hash of its text.
+    with a query and k, or with the query alone, and gives ids, texts, (id, score), (id, score, text), dictionaries
+    with id, score and text, or documents of LangChain or LlamaIndex. A retriever is an object with ``invoke`` or
+    ``retrieve``; how many documents it gives is its own setting. ``id_field`` names the field or the metadata that is
+    the document id; a document without any id is named by a hash of its text.
     """
 
     # A function changes without notice while it is written: its answers are kept only where a file is named.
@@ -60,7 +60,7 @@ class CallableEngine:
 def as_found(one: Any, id_field: str | None = None, where: str = "callable") -> Found:
     """A document in any of the forms that a function may give."""
     if isinstance(one, str | int) and not isinstance(one, bool):
-        return Found(str(one))
+        return _of_text(str(one))
     if isinstance(one, Mapping):
         return _of_mapping(one, id_field, where)
     if isinstance(one, tuple | list) and 1 <= len(one) <= 3:
@@ -74,9 +74,14 @@ def as_found(one: Any, id_field: str | None = None, where: str = "callable") -> 
     )
 
 
+def _of_text(one: str) -> Found:
+    """An id, or a passage: an id has no blank in it, and a message may quote an id."""
+    return Found(_id(None, one, None, ""), None, one) if any(map(str.isspace, one.strip())) else Found(one)
+
+
 def _of_parts(parts: list[Any], id_field: str | None, where: str) -> Found:
     first, score, text = [*parts, None, None][:3]
-    found = as_found(first, id_field, where)
+    found = Found(first) if isinstance(first, str) and text is not None else as_found(first, id_field, where)
     if score is not None:
         found = found._replace(score=_number(score))
     return found if text is None else found._replace(text=str(text))

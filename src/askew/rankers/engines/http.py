@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote_plus, urlencode
 
 from askew.core.address import is_secret_name
 from askew.core.errors import ConfigError, UnknownName
@@ -15,10 +16,21 @@ from askew.plugins.limits import Count, Positive
 from askew.rankers.engines.client import Answer, EngineError
 from askew.rankers.engines.plugin import EnginePlugin
 from askew.rankers.engines.secret import Authentication, SecretSource
-from askew.rankers.engines.shape import HitPaths, QueryText, fill_params, fill_url, fill_value, has_place, read_body
-from askew.rankers.engines.wire import Wire, checked_url, status_error
+from askew.rankers.engines.shape import (
+    HitPaths,
+    QueryText,
+    fill_params,
+    fill_url,
+    fill_value,
+    has_place,
+    read_body,
+    text_names,
+)
+from askew.rankers.engines.wire import Reply, Wire, checked_url, status_error
 
 _FOLDER = DATA / "engines"
+# Statuses that a wrong address or parameter has too; so much of the request is shown with them.
+_OF_THE_SETTINGS, _LONGEST = {400, 404, 405, 415, 422}, 300
 _PATHS = ("hits_at", "id_at", "score_at", "text_at", "error_at")
 
 
@@ -38,16 +50,16 @@ class HttpEngine:
 
     def __init__(
         self, url: str, template: str | None = None, params: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | str | None = None, hits_at: str | None = None, id_at: str | None = None,
-        score_at: str | None = None, text_at: str | None = None, error_at: str | None = None,
+        body: Mapping[str, Any] | str | None = None, hits_at: str | int | None = None, id_at: str | int | None = None,
+        score_at: str | int | None = None, text_at: str | int | None = None, error_at: str | int | None = None,
         escape: str | None = None, join: str | None = None, headers: Mapping[str, str] | None = None,
         headers_env: Mapping[str, str] | None = None, auth_env: str | None = None, auth_file: str | None = None,
         auth_scheme: str = "bearer", timeout_s: Positive = 30.0, max_bytes: Count = 50_000_000,
     ) -> None:  # fmt: skip
-        own = {
-            "hits_at": hits_at, "id_at": id_at, "score_at": score_at, "text_at": text_at, "error_at": error_at,
-            "escape": escape, "join": join, "body": read_body(body),
-        }  # fmt: skip
+        paths = dict(zip(_PATHS, (hits_at, id_at, score_at, text_at, error_at), strict=True))
+        own = {"escape": escape, "join": join, "body": read_body(body)}
+        # On a command line a place in a list is read as a number.
+        own |= {name: None if value is None else str(value) for name, value in paths.items()}
         form = read_template(template) | {name: value for name, value in own.items() if value is not None}
         self._params = {**form.get("params", {}), **(params or {})}
         self._body, self._headers = read_body(form.get("body")), dict(headers or {})
@@ -91,7 +103,7 @@ class HttpEngine:
             body = json.dumps(fill_value(self._body, text, k)).encode()
         reply = self._wire.send("GET" if body is None else "POST", target, headers, body)
         if reply.status != 200:
-            error = status_error(self._wire.origin, reply, bool(self._auth))
+            error = self._failed(reply)
             if reply.is_of_the_query:
                 return error
             raise error
@@ -101,14 +113,24 @@ class HttpEngine:
             raise EngineError(f"{self._wire.origin}: the reply is not JSON; check url=") from None
         return self._paths.read(read, self._wire.origin)[:k]
 
+    def _failed(self, reply: Reply) -> EngineError:
+        """What a status means; where the settings may be wrong, with the request, in which the query has its place."""
+        error = status_error(self._wire.origin, reply, bool(self._auth))
+        if reply.status not in _OF_THE_SETTINGS:
+            return error
+        params = urlencode(self._params, safe="{}", quote_via=quote)
+        target = self._target + (f"{'&' if '?' in self._target else '?'}{params}" if params else "")
+        method = "GET" if self._body is None else "POST"
+        return EngineError(f"{error}; the request was {method} {target[:_LONGEST]}")
+
     def _refuse(self, address: str) -> None:
         """A request without a place for the query, or with a secret in it."""
         places = [address, self._params, self._body]
         if not has_place(places):
             raise ConfigError("http: there is no place for the query; put {query} into url=, params= or body=")
-        in_url = [one.partition("=")[0] for one in address.partition("?")[2].split("&")]
-        for name in (*in_url, *self._params, *self._headers):
-            if is_secret_name(name.removeprefix("X-").removeprefix("x-")) or name.lower() in ("cookie", "x-auth"):
+        in_url = [unquote_plus(one.partition("=")[0]) for one in address.partition("?")[2].split("&")]
+        for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
+            if _may_be_secret(name):
                 raise ConfigError(
                     f"http: {name!r} looks like a secret, which settings must not hold; give auth_env= or auth_file= "
                     "with auth_scheme=, or headers_env="
@@ -116,6 +138,10 @@ class HttpEngine:
 
     def __repr__(self) -> str:
         return f"HttpEngine({self.id!r})"
+
+
+def _may_be_secret(name: str) -> bool:
+    return is_secret_name(name.removeprefix("X-").removeprefix("x-")) or name.lower() in ("cookie", "x-auth")
 
 
 def templates() -> list[str]:

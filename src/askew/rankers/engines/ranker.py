@@ -194,9 +194,11 @@ class EngineRanker:
         """Why to stop: a query failed for good, unless refused queries are to count as finding nothing."""
         if found.failed:
             return found.failed[0]
-        if found.refused and self._settings.refused == "error":
-            return EngineError(f"{found.refused[0]} (refused='empty' counts such queries as finding nothing)")
-        return None
+        if not found.refused or self._settings.refused != "error":
+            return None
+        if len(found.refused) == len(found.ids):
+            return found.refused[0]
+        return EngineError(f"{found.refused[0]} (refused='empty' counts such queries as finding nothing)")
 
     def _explained(self, error: EngineError, found: _Gathered, total: int) -> EngineError:
         done, file = len(found.ids) - len(found.failed) - len(found.refused), self._answers

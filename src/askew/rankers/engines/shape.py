@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -63,6 +63,21 @@ def fill_value(value: Any, query: str, k: int) -> Any:
         return value
     # The query last: one that says {k} stays as it is.
     return k if value == "{k}" else value.replace("{k}", str(k)).replace("{query}", query)
+
+
+def text_names(value: Any) -> Iterator[str]:
+    """The names in JSON that may hold a secret: those of texts without a place for the query.
+
+    ``key`` alone names too many other things.
+    """
+    if isinstance(value, list):
+        for one in value:
+            yield from text_names(one)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if isinstance(inner, str) and str(name) != "key" and not has_place(inner):
+                yield str(name)
+            yield from text_names(inner)
 
 
 def has_place(value: Any, mark: str = "{query}") -> bool:

@@ -27,6 +27,7 @@ _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 # What a server says of one query and not of all of them.
 _OF_THE_QUERY = {400, 413, 414, 422}
 _BLOCK = 1 << 16
+_BY_PROXY = " by the proxy of the environment"
 
 
 @dataclass(frozen=True)
@@ -113,15 +114,15 @@ class Wire:
         response.close()
         return bytes(body)
 
-    def _proxy(self) -> str | None:
+    def _proxy(self) -> SplitResult | None:
         """The proxy that the environment names for this host."""
-        return None if proxy_bypass(self._host) else getproxies().get("https" if self._secure else "http")
+        named = None if proxy_bypass(self._host) else getproxies().get("https" if self._secure else "http")
+        return None if named is None else _checked_proxy(named)
 
     def _connected(self) -> http.client.HTTPConnection:
         host, port, proxy = self._host, self._port, self._proxy()
         if proxy is not None:
-            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-            host, port = parts.hostname or "", parts.port or 80
+            host, port = proxy.hostname or "", proxy.port or 80
         if not self._secure:
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
         made = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=trusted())
@@ -140,7 +141,8 @@ class Wire:
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
         why = getattr(error, "strerror", None) or type(error).__name__
-        return EngineError(f"{self.origin}: no connection ({why}); check that the engine runs", transient=True)
+        way, what = ("", "the engine runs") if self._proxy() is None else (_BY_PROXY, "the proxy and the engine run")
+        return EngineError(f"{self.origin}: no connection{way} ({why}); check that {what}", transient=True)
 
 
 def is_transient(status: int) -> bool:
@@ -191,8 +193,23 @@ def _close_all(connections: deque[http.client.HTTPConnection]) -> None:
         connections.pop().close()
 
 
-def _proxy_header(proxy: str) -> dict[str, str]:
-    user = urlsplit(proxy if "://" in proxy else f"http://{proxy}").netloc.rpartition("@")[0]
+def _checked_proxy(named: str) -> SplitResult:
+    """The parts of a proxy's address, which may have a password and is never shown."""
+    parts = urlsplit(named if "://" in named else f"http://{named}")
+    try:
+        is_sound = parts.scheme in ("http", "") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise ConfigError(
+            "the proxy of the environment (HTTP_PROXY or HTTPS_PROXY) should be an address such as "
+            "http://proxy.example:3128, found another text; NO_PROXY names hosts that need none"
+        )
+    return parts
+
+
+def _proxy_header(proxy: SplitResult) -> dict[str, str]:
+    user = proxy.netloc.rpartition("@")[0]
     return {"Proxy-Authorization": f"Basic {base64.b64encode(unquote(user).encode()).decode()}"} if user else {}
 
 

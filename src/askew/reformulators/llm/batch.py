@@ -115,5 +115,5 @@ class Asker:
         if self._give_up_after and row >= self._give_up_after:
             raise DataError(
                 f"llm: {row} queries in a row have failed, the last with: {trouble.reason}; the endpoint seems to be "
-                "out of order (setting give_up_after; what is in the cache is not asked again)"
+                "out of order (setting give_up_after; what is in the cache is not requested again)"
             )

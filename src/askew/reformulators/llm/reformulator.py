@@ -22,7 +22,7 @@ from askew.reformulators.llm.wire import Completion, Trouble, mended
 
 
 class LlmReformulator:
-    """Asks a language model (any OpenAI-compatible endpoint) for other ways to ask, by a prompt of the bank.
+    """Asks a language model (any OpenAI-compatible endpoint) for reformulations, by a prompt of the bank.
 
     ``prompt`` is a name of the bank or a TOML file; ``base_url`` is by default that of OPENAI_BASE_URL, and the key is
     read from the environment variable ``key_variable``. ``samples`` asks so many times; ``count`` is how many queries

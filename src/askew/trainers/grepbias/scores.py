@@ -138,7 +138,7 @@ class Summary:
     by_seed: tuple[tuple[float, float], ...]
 
 
-def summarise(logits: Floats, groups: RowIndex, inside: Floats | None = None, seed: int = 0) -> Summary:
+def summarize(logits: Floats, groups: RowIndex, inside: Floats | None = None, seed: int = 0) -> Summary:
     """From logits of seeds by trainings by rows; ``inside`` are logits of seeds by rows, of held-out folds."""
     fitted = right_rows(logits, groups).mean(0)[groups.row_category, np.arange(len(groups.row_category))]
     held_out = None if inside is None else accuracy_interval(right_rows(inside, groups).mean(0), groups)

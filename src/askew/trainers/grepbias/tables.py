@@ -26,7 +26,7 @@ from askew.trainers.grepbias.scores import (
     cell_fractions,
     male_minus_female,
     nan_mean,
-    summarise,
+    summarize,
     winners,
 )
 from askew.trainers.published import read_published
@@ -130,7 +130,7 @@ def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTabl
     """What the paper leaves out: intervals over queries, several seeds, and held-out queries on the diagonal."""
     rows = []
     for result in results:
-        found = summarise(result.logits, groups, result.inside)
+        found = summarize(result.logits, groups, result.inside)
         by_seed = np.array(found.by_seed)
         spread = "-" if len(by_seed) < 2 else "/".join(f"{one:.3f}" for one in by_seed.std(0, ddof=1))
         told = [str(one) for one in (found.zero_shot, found.gap, found.lean, found.distance)]

@@ -57,7 +57,7 @@ def bounds_of(measure: str) -> Bounds:
 
 
 def pair_scores(wanted: Sequence[str], written: Sequence[str], originals: Sequence[str]) -> dict[str, Floats]:
-    """One value for each pair and measure. ``copies`` is 1 where the query came back as it was asked."""
+    """One value for each pair and measure. ``copies`` is 1 where the query came back unchanged."""
     rows = []
     for want, made, asked in zip(wanted, written, originals, strict=True):
         left, right = stemmed(want), stemmed(made)

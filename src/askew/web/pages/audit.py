@@ -1,188 +1,72 @@
-"""Runs: what ``askew measure`` says of some, query by query, and whether two of them differ."""
+"""Audit: what ``askew audit`` found of a live engine, drawn from its numbers.
+
+The page that lies beside them is not shown: a file is data here, and this page is made of its numbers and texts by the
+functions that wrote it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
 
-import numpy as np
-
-from askew.app.explore.audit import MISSING_TEXT, SIGNIFICANT, Audit, Worst
-from askew.core.outcome import signs
-from askew.publish.page import numerals as n
-from askew.publish.page.charts import Line, sorted_gains, steps
-from askew.publish.page.frame import About
-from askew.web.markup import Markup, address, element, join, shown, tag
+from askew.app.audit import tables as t
+from askew.app.audit.facts import AuditFacts
+from askew.publish.page.document import Section, drawn_section, listed, paragraph
+from askew.publish.page.markup import Markup
+from askew.publish.page.table import html_table
+from askew.web.markup import address, element, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
-MISSING = (
-    ("error", "is an error"), ("zero", "names no group"), ("drop", "is left out, later ones move up"),
-    ("skip", "is left out after the cutoff"),
-)  # fmt: skip
+
+def audit_page(found: AuditFacts, name: str, known: Mapping[str, Path]) -> Page:
+    """One audit: what to do and the lean first, the rest folded."""
+    body: list[Markup] = [tag("h1", f"Audit of {shown(found.engine)}"), _others(name, known)]
+    body.append(tag("p", t.LEAD, class_="lead"))
+    if found.failures:
+        failed = tag("p", tag("strong", "Conditions that failed:"))
+        body.append(p.notice(failed, listed(found.failures), kind="warn", role="alert"))
+    body += [_verdict(found), tag("h2", "What to do next"), listed(found.next_steps), t.about(found)]
+    body.append(tag("div", *map(drawn_section, _sections(found)), class_="report"))
+    return Page("Audit", tuple(body), "/audit")
 
 
-@dataclass(frozen=True)
-class AuditForm:
-    """What was chosen: runs by their names in a link, judgements, the measure of the figures, missing documents."""
-
-    runs: tuple[str, ...] = ()
-    qrels: str = ""
-    measure: str = ""
-    missing: str = MISSING_TEXT
-
-    def link(self, **other: object) -> str:
-        """The address of this choice, some of it changed."""
-        given = {"run": list(self.runs), "qrels": self.qrels, "measure": self.measure,
-                 "missing": self.missing if self.missing != MISSING_TEXT else None, **other}  # fmt: skip
-        return address("/audit", given)
-
-
-def audit_page(known: Mapping[str, str], chosen: AuditForm, found: Audit | None, problem: str, note: str) -> Page:
-    """The forms, and the result where there is one. ``known`` are runs that can be chosen: link name and words."""
-    body: list[Markup] = [tag("h1", "Runs"), _choose(known, chosen), _upload()]
-    if problem:
-        body.append(p.notice(tag("p", problem), kind="warn", role="alert"))
-    if found is not None:
-        body += _found(found, chosen)
-    elif not problem:
-        words = "Choose runs above or upload some. One is measured; of two, the second is compared with the first."
-        body.append(p.notice(tag("p", words), role="status"))
-    return Page("Runs", tuple(body), "/audit", note)
-
-
-def _choose(known: Mapping[str, str], chosen: AuditForm) -> Markup:
-    if not known:
+def _others(name: str, known: Mapping[str, Path]) -> Markup:
+    """Links to the other audits of the folder."""
+    if len(known) < 2:
         return Markup()
-    boxes = [
-        element("li", element("label", element("input", type="checkbox", name="run", value=name,
-                                               checked=name in chosen.runs), shown(words)))
-        for name, words in known.items()
-    ]  # fmt: skip
-    missing = p.choice("missing", "A document without a text", MISSING, chosen.missing)
-    group = tag("fieldset", element("legend", "Runs"), element_list(boxes))
-    return element("form", group, missing, *p.kept(qrels=chosen.qrels, measure=chosen.measure),
-                   element("button", "Measure", type="submit"), action="/audit", method="get", class_="ask",
-                   aria_label="Choose runs")  # fmt: skip
-
-
-def element_list(items: Sequence[Markup]) -> Markup:
-    """A list of boxes to tick."""
-    return tag("ul", *items, class_="checks")
-
-
-def _upload() -> Markup:
-    runs = p.field("TREC runs, four at most", element("input", type="file", id="f-files", name="files", multiple=True,
-                                                     required=True), "files", "wide")  # fmt: skip
-    qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
-                    "wide")  # fmt: skip
-    words = tag("p", "Lines of query, Q0, document, rank, score, tag. Documents are looked up in the open collection. "
-                "Files are kept in memory for a while and nowhere else.", class_="note")  # fmt: skip
-    form = element("form", runs, qrels, element("button", "Upload and measure", type="submit"), action="/audit",
-                   method="post", enctype="multipart/form-data", class_="ask", aria_label="Upload runs")  # fmt: skip
-    return tag("details", tag("summary", "Upload runs of your own"), form, words)
-
-
-def _found(found: Audit, chosen: AuditForm) -> list[Markup]:
-    measure = chosen.measure or found.measures[0]
-    tables = [_means(found), *([_comparison(found)] if found.comparison is not None else [])]
-    body = [tag("div", *tables, class_="overview uneven" if len(found.report.runs) == 2 else "overview")]
-    body += [_measures(found, chosen, measure), tag("div", *_figures(found, measure), class_="figures")]
-    runs = enumerate(found.report.runs[:2])
-    worst = [_worst(found.worst(measure, run), shown(scores.name), measure, run) for run, scores in runs]
-    body.append(tag("div", *worst, class_="overview"))
-    notes = [*found.report.notes, *(found.comparison.notes if found.comparison else [])]
-    if notes:
-        items = [tag("li", shown(words)) for words in dict.fromkeys(notes)]
-        body.append(tag("details", tag("summary", f"{len(items)} notes on the runs"), tag("ul", *items)))
-    signatures = [tag("li", tag("code", one.signature)) for one in found.report.asked]
-    body.append(tag("details", tag("summary", "Signatures"), tag("ul", *signatures, class_="signatures")))
-    return body
-
-
-def _means(found: Audit) -> Markup:
-    head: list[tuple[object, str]] = [("measure", "code")]
-    head += [(shown(run.name), "number") for run in found.report.runs]
-    rows: list[list[object]] = []
-    for one in found.report.asked:
-        cells: list[object] = []
-        for run in found.report.runs:
-            mean = found.report.mean(run, one)
-            ends = f"[{n.mean(mean.low, 3)}, {n.mean(mean.high, 3)}], n {mean.n:,}"
-            cells.append(tag("span", n.mean(mean.mean), tag("br"), tag("span", ends, class_="note")))
-        rows.append([tag("code", one.text), *cells])
-    return tag("section", p.data_table("Means over queries with 95% intervals", head, rows, "means"))
-
-
-def _comparison(found: Audit) -> Markup:
-    report = found.comparison
-    assert report is not None
-    head: list[tuple[object, str]] = [
-        ("measure", "code"), ("gain", "number"), ("95%", "number"), ("p (Holm)", "number"),
-        ("improved", "number"), ("unchanged", "number"), ("worsened", "number"), ("n", "number"),
-    ]  # fmt: skip
-    rows = []
-    for one in report.asked:
-        result = report.results[one.text]
-        ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
-        counts = [n.count(count) for count in (result.improved, result.unchanged, result.worsened, result.n)]
-        holm = report.p_holm.get(one.text)
-        gain = p.gain_cell(result.gain, coloured=found.is_significant(one.text))
-        rows.append([tag("code", one.text), gain, ends, n.p_value(holm), *counts])
-    caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
-    note = (
-        f"Gain of the mean. p: null hypothesis: {report.nulls['p']}; corrected by Holm for the number of measures. "
-        f"A gain has a color where that p is below {SIGNIFICANT}."
-    )
-    return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
-
-
-def _measures(found: Audit, chosen: AuditForm, measure: str) -> Markup:
     links = [
-        element("a", one, href=chosen.link(measure=one) + "#by-query", aria_current="true" if one == measure else None)
-        for one in found.measures
+        element("a", shown(one), href=address("/audit", {"name": one}), aria_current="true" if one == name else None)
+        for one in known
     ]
-    title = tag("h2", f"Query by query: {measure}", id="by-query")
-    return tag("section", title, tag("p", join(links, " "), class_="sorting"), aria_labelledby="by-query")
+    return tag("nav", *links, class_="sorting", aria_label="Audits")
 
 
-def _figures(found: Audit, measure: str) -> list[Markup]:
-    drawn = []
-    lines = []
-    for place, run in enumerate(found.report.runs[:4]):
-        values = found.values(measure, place)
-        share = np.arange(1, len(values) + 1) / max(len(values), 1)
-        lines.append(Line(shown(run.name), values, share, place))
-    about = About("distribution", f"How {measure} is spread over queries",
-                  "For each value the share of queries that have it or less, one line for each run.")  # fmt: skip
-    drawn.append(_figure(steps(about, lines, measure, "share of queries"), about.title, about.description))
-    if found.comparison is not None:
-        queries, gains = found.gains(measure)
-        sign = signs(gains)
-        helped, hurt = int((sign == 1).sum()), int((sign == -1).sum())
-        told = f"{helped:,} queries gain, {hurt:,} lose, of {len(queries):,}."
-        about = About("help-hurt", f"Gains of {shown(found.comparison.new)} on {measure}", told)
-        drawn.append(
-            _figure(sorted_gains(about, gains, "gain", [f"helped {helped}", f"hurt {hurt}"]), about.title, told)
-        )
-    return drawn
+def _verdict(found: AuditFacts) -> Markup:
+    """The verdict in a sentence, with the figure that it is from."""
+    one = next((one for one in found.measures if one.text == found.deciding), None)
+    if one is None:
+        return Markup()
+    figures = t.mean_words(one)
+    if found.verdict is None:
+        words = f"The mean of {found.deciding} is {figures}."
+    elif found.verdict in found.groups:
+        words = f"The results lean toward {found.verdict}: the mean of {found.deciding} is {figures}."
+    else:
+        words = f"No lean toward a group can be told on average: the mean of {found.deciding} is {figures}."
+    return p.notice(tag("p", tag("strong", words)), *([tag("p", found.reading)] if found.reading else []))
 
 
-def _figure(drawn: Markup, title: str, words: str) -> Markup:
-    return tag("figure", tag("div", drawn, class_="chart"), tag("figcaption", tag("strong", title), " ", words))
-
-
-def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup:
-    compared = place == 1
-    if compared and not worst:
-        return tag("section", tag("p", f"There is no query that {run} loses on by {measure}.", class_="note"))
-    head: list[tuple[object, str]] = [("query", "quote"), (measure, "number")]
-    head += [("gain", "number")] if compared else []
-    rows: list[list[object]] = []
-    for one in worst:
-        name: object = tag("code", shown(one.query_id))
-        if one.text:
-            name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
-        rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
-    caption = f"Queries that {run} loses most on" if compared else f"Queries that {run} is worst at"
-    return tag("section", p.data_table(caption, head, rows, f"worst-{place}"))
+def _sections(found: AuditFacts) -> list[Section]:
+    parts = [html_table(t.parts_table(one, place)) for place, one in enumerate(found.parts, start=1)]
+    worst = html_table(t.worst_table(found)) if found.worst else paragraph("No query leans by this measure.")
+    tried = html_table(t.tried_table(found)) if found.tried else paragraph("None was tried.")
+    ways = [listed(t.sensitivity_said(found)), html_table(t.sensitivity_table(found))]
+    return [
+        Section("worst", f"Worst queries ({len(found.worst)})", [worst]),
+        Section("reformulations", f"Reformulations ({len(found.tried)})", [tried, *t.dropped_note(found)], folded=True),
+        Section("lean", "Lean by each measure", [html_table(t.means_table(found))], folded=True),
+        *([Section("parts", "What the measure counts", parts, folded=True)] if parts else []),
+        Section("sensitivity", "Sensitivity", ways, folded=True),
+        Section("limits", "Limits", [listed([*t.LIMITS, *found.notes])], folded=True),
+    ]  # fmt: skip

@@ -9,7 +9,11 @@ from askew.web.pages.shell import Page
 
 def login_page(place: str, wrong: bool = False) -> Page:
     """A box for the token; what was typed is never shown again."""
-    words = [p.notice(tag("p", "This is not the token."), kind="warn", role="alert")] if wrong else []
+    words = (
+        [p.notice(tag("p", "This is not the token. Check it and try again."), kind="warn", role="alert")]
+        if wrong
+        else []
+    )
     box = element(
         "input",
         type="password",
@@ -23,10 +27,10 @@ def login_page(place: str, wrong: bool = False) -> Page:
         "form",
         p.field("Token", box, "token", "wide"),
         *p.kept(next=place if is_local(place) else "/"),
-        element("button", "Open", type="submit"),
+        element("button", "Sign in", type="submit"),
         action="/login",
         method="post",
         class_="ask",
     )
-    why = tag("p", "This service can be reached by others, so it asks for its token.")
-    return Page("Token", (tag("h1", "A token is needed"), why, *words, form))
+    why = tag("p", "Other machines can reach this service, so it needs a token: the one that it was started with.")
+    return Page("Token", (tag("h1", "Token needed"), why, *words, form))

@@ -1,25 +1,15 @@
-"""Logs: the tables and figures of a folder that ``askew logs --out`` wrote."""
+"""Logs: the findings, tables and figures of a folder that ``askew logs --out`` wrote."""
 
 from __future__ import annotations
 
-from askew.app.logs.page import report_page
+from askew.app.logs.page import TITLE, report_head, report_sections
 from askew.app.logs.report import LogReport
-from askew.web.markup import Markup, tag
+from askew.publish.page.document import drawn_section
+from askew.web.markup import tag
 from askew.web.pages.shell import Page
 
 
-def logs_page(report: LogReport, note: str) -> Page:
-    """The report within our page."""
-    whole = report_page(report)
-    # The report is a page of its own, made by the same escaping functions: what stands between these is its content.
-    head = _between(whole, "<header>", "</header>")
-    contents = "<nav" + _between(whole, "<nav", "</nav>") + "</nav>"
-    body = _between(whole, "<main>", "</main>")
-    return Page("Logs", (Markup(head), Markup(contents), tag("div", Markup(body), class_="report")), "/logs", note)
-
-
-def _between(text: str, start: str, end: str) -> str:
-    _, found, rest = text.partition(start)
-    inner, closed, _ = rest.rpartition(end)
-    assert found and closed, "the page of a log report has another form than expected"
-    return inner
+def logs_page(report: LogReport) -> Page:
+    """The report within our page; it is made anew from the tables by the functions that write it."""
+    parts = tag("div", *map(drawn_section, report_sections(report)), class_="report")
+    return Page("Logs", (tag("h1", TITLE), *report_head(report), parts), "/logs")

@@ -1,21 +1,37 @@
-"""Dataset: the pairs of a build, filtered, searched, a page at a time, to be opened and taken along."""
+"""Dataset: the pairs of a build: what they gain, filtered by facets and by a chart, to be compared and downloaded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from askew.app.explore.pairs import PairPage, ShownPairs
+from askew.app.explore.gain_cells import GainCells
+from askew.app.explore.pairs import SIDES, PairPage, ShownPairs
+from askew.core.figures import HELD_OUT
+from askew.core.measure import gain_column, held_out_gain_column
 from askew.engine.manifest import Manifest
 from askew.publish.page import numerals as n
 from askew.web.markup import Markup, address, below, element, shown, tag
 from askew.web.pages import parts as p
+from askew.web.pages.facets import facets, search_form, value_words
+from askew.web.pages.gain_chart import gain_chart, without_bounds
 from askew.web.pages.shell import Page
 from askew.web.schemas import PairFilter
 
-SIZES = ("25", "50", "100", "200")
-_ORDERS = (("", "as made"), ("gain", "most gained"), ("loss", "most lost"))
-_SHOWN = 3
+_LEAD = "Pairs of an original query and its reformulation, with what the reformulation gains."
+
+
+@dataclass(frozen=True)
+class PairsView:
+    """What a page of pairs shows: the dataset, the pairs that fit, and how many have which value."""
+
+    table: ShownPairs
+    found: PairPage
+    counts: Mapping[str, Mapping[str, int]]
+    cells: GainCells | None
+    known: Sequence[Manifest]
+    can_open: bool
 
 
 def given_of(asked: PairFilter) -> dict[str, Any]:
@@ -23,31 +39,32 @@ def given_of(asked: PairFilter) -> dict[str, Any]:
     return asked.model_dump(exclude_defaults=True)
 
 
-def pairs_page(
-    table: ShownPairs, found: PairPage, asked: PairFilter, known: Sequence[Manifest], can_open: bool, note: str
-) -> Page:
+def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     """One page of the pairs that fit."""
-    given = given_of(asked)
-    lead = f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs"
-    body: list[Markup] = [tag("h1", "Dataset"), _choose(table, known), _filters(table, asked)]
-    body.append(
-        tag("p", tag("span", tag("strong", lead), " fit."), _downloads(given), class_="downloads", role="status")
-    )
-    if not found.rows:
-        words = "No pair fits. " if not found.total else "There is no such page. "
-        clear = element("a", "Show all pairs", href=address("/pairs", {"dataset": asked.dataset}))
-        body.append(p.notice(tag("p", words, clear), role="status"))
-    else:
+    given, table, found = given_of(asked), view.table, view.found
+    body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), _choose(table, view.known)]
+    body += [_figures(table), search_form(table, asked, given), _overview(view, asked, given)]
+    told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
+    body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
+    if found.rows:
         words = "The outcome is by the measures that the selection names: of several on a side, none may be worse."
-        body += [_table(table, found, asked, can_open), tag("p", words, class_="note")]
+        body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
+    else:
+        body.append(_nothing(found, asked))
     return Page("Dataset", tuple(body), "/pairs", note)
+
+
+def _nothing(found: PairPage, asked: PairFilter) -> Markup:
+    words = "No pair fits these filters. Remove one, or " if not found.total else "There is no such page. Go back, or "
+    clear = element("a", "show the chosen pairs", href=address("/pairs", {"dataset": asked.dataset}))
+    return p.notice(tag("p", words, clear, "."), role="status")
 
 
 def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     chosen = table.manifest.settings.get("selector", "unknown")
-    facts = tag("p", "Pairs of ", tag("code", table.name), f", chosen by {shown(chosen)}. ",
-                element("a", "How it was computed", href=below("/plan", table.name)))  # fmt: skip
+    facts = tag("p", "Chosen by the selector ", tag("code", shown(chosen)), " from ", tag("code", table.name), ". ",
+                element("a", "How it was computed", href=below("/plan", table.name)), class_="note")  # fmt: skip
     names = [f"{one.step}-{one.key}" for one in known]
     if len(names) < 2:
         return facts
@@ -60,61 +77,132 @@ def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     return tag("div", facts, tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
 
 
-def _filters(table: ShownPairs, asked: PairFilter) -> Markup:
-    counts = table.counts
-    controls = [p.text_input("text", "Words", asked.text, "wide")]
-    for name, label in (("subset", "Subset"), ("outcome", "Outcome"), ("group", "Group"), ("label", "Label"),
-                        ("method", "Method")):  # fmt: skip
-        if counts.get(name):
-            options = [("", "all"), *((value, f"{value} ({count:,})") for value, count in counts[name].items())]
-            controls.append(p.choice(name, label, options, getattr(asked, name)))
-    controls += [
-        p.choice("measure", "Measure", [(one, one) for one in table.measures], asked.measure or table.measures[0]),
-        p.text_input("least", "Gain at least", "" if asked.least is None else f"{asked.least:g}", "short",
-                     inputmode="decimal"),
-        p.choice("sort", "Order", _ORDERS, asked.sort),
-        p.choice("size", "On a page", [(one, one) for one in SIZES], str(asked.size)),
+def _figures(table: ShownPairs) -> Markup:
+    """The held-out change of each chosen subset first, the in-sample one beside it."""
+    if table.held_out is None or not table.held_out.rows:
+        words = (
+            "There are no held-out figures of these pairs: all gains below are in-sample, by the data that chose them."
+        )
+        return tag("p", words, class_="note") if table.chosen else Markup()
+    # The union of the others comes last among subsets, and first here.
+    subsets = [name for name in reversed(table.chosen) if any(row["subset"] == name for row in table.held_out.rows)]
+    first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
+    note = (
+        "Held out: pairs are chosen by half of the documents and measured by the other half. In-sample: measured by "
+        "the data that chose them, which is too good. Better or worse is said where the interval excludes zero."
+    )
+    parts = [first, tag("p", note, class_="note")]
+    if rest:
+        parts.append(tag("details", tag("summary", "The other subsets"), *rest))
+    return tag("section", *parts, aria_label="What the chosen pairs gain")
+
+
+def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str, Any]]) -> Markup:
+    effectiveness, lean = table.sides
+    names = {lean: "lean", effectiveness: "effectiveness"}
+    rows = sorted((row for row in every if row["subset"] == subset), key=lambda row: row["measure"] != lean)
+    head: list[p.Head | tuple[object, str]] = [
+        ("mean of", "words"), ("change, held out", "number"), ("95% interval", "number"), ("in-sample", "number"),
     ]  # fmt: skip
-    clear = element("a", "Clear", href=address("/pairs", {"dataset": asked.dataset}))
-    return element("form", *p.kept(dataset=asked.dataset), *controls, element("button", "Show", type="submit"), clear,
-                   action="/pairs", method="get", class_="ask filters", aria_label="Filter pairs")  # fmt: skip
+    pairs = n.count(rows[0]["pairs"])
+    caption = f"Subset {value_words('subset', subset)}, {pairs} pairs: from original to reformulated queries"
+    drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
+    return p.data_table(caption, head, drawn, f"figures-{_slug(subset)}")
+
+
+def _slug(name: str) -> str:
+    """The name of a subset as part of an id."""
+    return "".join(char if char.isascii() and char.isalnum() else "-" for char in name)
+
+
+def _figure(row: Mapping[str, Any], side: str) -> list[object]:
+    measure = tag("span", side, " ", tag("code", row["measure"]))
+    held = row["figures"] == HELD_OUT
+    ends = n.interval_of(row, "held_out_queries") if held else n.NONE
+    change = p.change_cell(row["change"], row["verdict"]) if held else n.NONE
+    return [measure, change, ends, n.change(row["in_sample_change"])]
+
+
+def _overview(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
+    parts = [facets(view.counts, asked, given)]
+    if view.cells is not None:
+        parts.append(gain_chart(view.cells, asked, without_bounds("/pairs", given)))
+    return tag("div", *parts, class_="faceted")
 
 
 def _downloads(given: Mapping[str, Any]) -> Markup:
     chosen = {key: value for key, value in given.items() if key not in ("page", "size")}
     links = [element("a", kind, href=address(f"/pairs/selection.{ending}", chosen), download=True)
              for kind, ending in (("Parquet", "parquet"), ("TSV", "tsv"))]  # fmt: skip
-    return tag("span", "Download the selection: ", links[0], " or ", links[1])
+    return tag("span", "Download these pairs: ", links[0], " or ", links[1])
 
 
-def _measures(table: ShownPairs, asked: PairFilter) -> list[str]:
-    """The measures that have columns: the one asked for, those that the outcome may name, then the first ones."""
-    first = [name for name in (asked.measure, *table.sides) if name]
-    return list(dict.fromkeys([*first, *table.measures]))[:_SHOWN]
-
-
-def _table(table: ShownPairs, found: PairPage, asked: PairFilter, can_open: bool) -> Markup:
-    measures = _measures(table, asked)
-    head: list[tuple[object, str]] = [("reformulated query", "quote"), ("original query", "quote")]
-    head += [(name, "number") for name in measures]
-    head += [("outcome", "words"), ("by", "name"), ("marked", "words")]
-    rows = [_row(row, measures, _outcome(row, table), can_open) for row in found.rows]
+def _table(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
+    table, found = view.table, view.found
+    others = [asked.measure] if asked.measure and asked.measure not in table.sides else []
+    head = _heads(table, others, asked, given)
+    rows = [_row(row, view, others) for row in found.rows]
     first = (found.page - 1) * found.size + 1
-    caption = f"Pairs {first:,} to {first + len(rows) - 1:,}: old value → new value, and the gain"
-    return p.data_table(caption, head, rows, "pairs")
+    return p.data_table(f"Pairs {first:,} to {first + len(rows) - 1:,}", head, rows, "pairs")
 
 
-def _row(row: Mapping[str, Any], measures: Sequence[str], outcome: str, can_open: bool) -> list[object]:
+def _heads(
+    table: ShownPairs, others: Sequence[str], asked: PairFilter, given: dict[str, Any]
+) -> list[p.Head | tuple[object, str]]:
+    """Plain names; what a column is called in the file is in the tooltip. A click sorts by it."""
+    heads: list[p.Head | tuple[object, str]] = [
+        _sorted("Reformulation", "quote", "text", "text", asked, given),
+        _sorted("Original query", "quote", "original", "original_text", asked, given),
+    ]
+    for side in reversed(SIDES):
+        measure = table.sides[SIDES.index(side)]
+        if measure is not None:
+            names = f"{held_out_gain_column(measure)}, {gain_column(measure)}"
+            heads.append(_sorted(f"Gain in {side}", "gains", f"-{side}", f"{measure}: {names}", asked, given))
+    heads += [(tag("span", name, title=gain_column(name)), "gains") for name in others]
+    for label, sort, column in (("P(same)", "-same", "p_same"), ("P(natural)", "-natural", "p_natural")):
+        if column in table.columns:
+            heads.append(_sorted(label, "number", sort, f"{column}: {_MEANS[column]}", asked, given))
+    for label, sort in (("Kind", "kind"), ("Method", "method"), ("Outcome", "outcome")):
+        if sort in table.columns and (sort != "kind" or table.counts.get("kind")):
+            heads.append(_sorted(label, "words" if sort == "outcome" else "name", sort, sort, asked, given))
+    return [*heads, ("Subsets", "words")]
+
+
+_MEANS = {
+    "p_same": "the probability that it asks for the same thing",
+    "p_natural": "the probability that a person could type it",
+}
+
+
+def _sorted(label: str, kind: str, sort: str, title: str, asked: PairFilter, given: dict[str, Any]) -> p.Head:
+    """A head that sorts; a second click turns the order around."""
+    name = sort.removeprefix("-")
+    turned = name if sort.startswith("-") else f"-{name}"
+    here = asked.sort.removeprefix("-") == name
+    arrow, way = ("▼", "descending") if asked.sort.startswith("-") else ("▲", "ascending")
+    link = address("/pairs", {**given, "sort": turned if asked.sort == sort else sort, "page": None}, "pairs")
+    words = tag("span", f" {arrow}" if here else "", aria_hidden="true")
+    return p.Head(element("a", label, words, href=link), kind, title, way if here else None)
+
+
+def _row(row: Mapping[str, Any], view: PairsView, others: Sequence[str]) -> list[object]:
+    table = view.table
     text, original = (tag("bdi", shown(row.get(name, "")), dir="auto") for name in ("text", "original_text"))
-    if can_open:
+    if view.can_open:
         named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
         link = address("/compare", named)
         text = element("a", text, href=link, aria_label=f"Compare {shown(row.get('text', ''))}")
-    cells = [_values(row["measures"][name]) for name in measures]
-    marked = [tag("span", name, class_="chip") for name in row["subsets"]]
-    details = [f"group {row['group']}, label {row['label']}"] if row.get("group") is not None else []
-    return [text, original, *cells, outcome, row.get("method", ""),
-            tag("span", *details, *marked, class_="marked")]  # fmt: skip
+    measures = [name for name in (*reversed(table.sides), *others) if name is not None]
+    cells: list[object] = [_values(row, name) for name in measures]
+    cells += [n.share(row[name], 0) for name in ("p_same", "p_natural") if name in table.columns]
+    if table.counts.get("kind"):
+        cells.append(shown(row.get("kind") or n.NONE))
+    cells += [shown(row[name] or n.NONE) for name in ("method",) if name in table.columns]
+    cells += [_outcome(row, table)] if "outcome" in table.columns else []
+    marks = [name for name in row["subsets"] if name in (*table.chosen, "negative")]
+    marked = [tag("span", value_words("subset", name), class_="chip") for name in marks]
+    return [text, original, *cells, tag("span", *marked, class_="marked")]
 
 
 def _outcome(row: Mapping[str, Any], table: ShownPairs) -> str:
@@ -122,6 +210,9 @@ def _outcome(row: Mapping[str, Any], table: ShownPairs) -> str:
     return p.outcome_beside(row.get("outcome"), first, lean, float(table.manifest.settings.get("tolerance", 0.0)))
 
 
-def _values(values: Mapping[str, float | None]) -> Markup:
-    both = f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"
-    return tag("span", both, tag("br"), p.gain_cell(values["gain"]))
+def _values(row: Mapping[str, Any], measure: str) -> Markup:
+    """The held-out gain first, where there is one; then the in-sample gain with the values before and after."""
+    values, told = row["measures"][measure], row["held_out_gains"].get(measure)
+    held = [tag("span", "held out ", p.gain_cell(told)), tag("br")] if told is not None else []
+    both = tag("br"), f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"
+    return tag("span", *held, tag("span", "in-sample ", p.gain_cell(values["gain"]), *both, class_="in-sample"))

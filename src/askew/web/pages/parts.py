@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from askew.app.explore.answers import Setting, ShownResult
 from askew.core.measure import Direction
@@ -20,6 +21,18 @@ _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
 _MIXED = {"worse": "better", "more": "less"}
 _ARROWS: dict[Verdict | None, tuple[str, str]] = {Verdict.BETTER: ("up", "▲ "), Verdict.WORSE: ("down", "▼ ")}
 Option = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a column: its label, the class of its cells, what it is exactly, and how it is sorted."""
+
+    label: object
+    kind: str
+    title: str | None = None
+    sort: str | None = None
+
+
 Gained = tuple[str | None, float | None]
 
 
@@ -116,11 +129,17 @@ def signed(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text.lstrip("+-")
 
 
-def gain_cell(gain: float | None, coloured: bool = True) -> Markup:
-    """A gain with a sign that does not need colour to be seen; without colour where it may be chance."""
+def gain_cell(gain: float | None, colored: bool = True) -> Markup:
+    """A gain with a sign that does not need color to be seen; without color where it may be chance."""
     kind, word = _ARROWS.get(verdict(0.0, gain, Direction.UP), ("", ""))
-    look = f"gain {kind}".strip() if coloured else "gain"
+    look = f"gain {kind}".strip() if colored else "gain"
     return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=look)
+
+
+def change_cell(change: float | None, found: str | None) -> Markup:
+    """A change in percent, and whether it is better or worse: that less is better depends on the measure."""
+    look = {"better": "gain up", "worse": "gain down"}.get(found or "", "gain")
+    return tag("span", n.change(change), "" if found is None else f" ({found})", class_=look)
 
 
 def notice(*words: object, kind: str = "", role: str | None = None) -> Markup:
@@ -171,16 +190,20 @@ def pager(path: str, given: Mapping[str, object], page: int, pages: int) -> Mark
     )
 
 
-def data_table(caption: str, head: Sequence[tuple[object, str]], rows: Sequence[Sequence[object]], name: str) -> Markup:
-    """A table with cells that may hold links; the first cell of a row names it. ``head`` is label and class."""
+def data_table(
+    caption: str, head: Sequence[Head | tuple[object, str]], rows: Sequence[Sequence[object]], name: str
+) -> Markup:
+    """A table with cells that may hold links; the first cell of a row names it. ``head`` may be label and class."""
     title = f"table-{name}"
-    labels = tag("tr", *(tag("th", label, scope="col", class_=kind) for label, kind in head))
+    heads = [one if isinstance(one, Head) else Head(*one) for one in head]
+    labels = tag("tr", *(tag("th", one.label, scope="col", class_=one.kind, title=one.title, aria_sort=one.sort)
+                         for one in heads))  # fmt: skip
     body = [
         tag(
             "tr",
             *(
-                tag("th" if place == 0 else "td", cell, class_=kind, scope="row" if place == 0 else None)
-                for place, (cell, (_, kind)) in enumerate(zip(row, head, strict=True))
+                tag("th" if place == 0 else "td", cell, class_=one.kind, scope="row" if place == 0 else None)
+                for place, (cell, one) in enumerate(zip(row, heads, strict=True))
             ),
         )
         for row in rows

@@ -1,4 +1,4 @@
-"""Plan: the steps of a store as a picture, with the rows on every wire and what was dropped on the way."""
+"""Plan: the steps of a store as a picture, with the rows that go from one to the next and those dropped on the way."""
 
 from __future__ import annotations
 
@@ -14,23 +14,43 @@ from askew.web.markup import Markup, below, element, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
-_WIDE, _HIGH, _BETWEEN, _IN, _TOP = 200, 46, 44, 40, 34
-_WIDTH = 480
+_WIDE, _HIGH, _BETWEEN, _IN, _TOP = 250, 46, 40, 40, 34
+# Left of the boxes is room for the lines of what branches off.
+_LEFT, _LANES = 34, (8, 16, 24)
+_WIDTH = 560
 _LONGEST = 34
+# What a stage does, in plain words; another keeps the name that it has in the recipe.
+_DOES = {
+    "classify": "Classify queries", "reformulate": "Write reformulations", "filter": "Filter reformulations",
+    "retrieve": "Search", "evaluate": "Measure", "select": "Choose pairs", "held-out": "Held-out figures",
+    "annotate": "Count words of groups", "annotate-halves": "Count half of the words",
+}  # fmt: skip
 
 
 def plan_page(nodes: Sequence[StepNode], unfinished: Mapping[str, Mapping[str, int]], note: str) -> Page:
     """All steps of a store."""
-    lead = "Every step of the store: what it read, what it wrote, and what it dropped, by reason."
-    drawn = tag("div", _picture(nodes), class_="scroll plan", tabindex="0", role="region", aria_label="The steps")
-    body = [tag("h1", "Plan"), tag("p", lead, class_="lead"), drawn, _table(nodes)]
+    lead = (
+        "How the dataset was made: the steps of the store, how many rows each reads and writes, and why rows were "
+        "dropped."
+    )
+    chain = _chain(nodes)
+    drawn = tag("div", _picture(chain), class_="scroll plan", tabindex="0", role="region", aria_label="The steps")
+    body = [tag("h1", "Plan"), tag("p", lead, class_="lead")]
     if unfinished:
         told = [
             f"{name}: {facts['parts']:,} parts, {facts['rows in']:,} rows so far" for name, facts in unfinished.items()
         ]
         words = tag("p", "Not finished: ", "; ".join(told), ". The same askew run goes on from there.")
         body.append(p.notice(words, kind="warn"))
+    body += [drawn, tag("details", tag("summary", f"All steps as a table ({len(nodes)})"), _table(nodes))]
     return Page("Plan", tuple(body), "/plan", note)
+
+
+def _chain(nodes: Sequence[StepNode]) -> list[StepNode]:
+    """The steps that hang together; those alone, such as counts of the collection, are in the table only."""
+    read = {node.reads for node in nodes}
+    found = [node for node in nodes if node.reads is not None or node.name in read]
+    return found or list(nodes)
 
 
 def _picture(nodes: Sequence[StepNode]) -> Markup:
@@ -40,37 +60,47 @@ def _picture(nodes: Sequence[StepNode]) -> Markup:
         drawn += _wire(node, place, places)
         drawn += _box(node, place)
     height = _TOP + len(nodes) * (_HIGH + _BETWEEN)
-    told = "; ".join(f"{one.step} reads {one.rows_in:,} rows and writes {one.rows_out:,}" for one in nodes)
+    told = "; ".join(f"{_does(one)} reads {one.rows_in:,} rows and writes {one.rows_out:,}" for one in nodes)
     return picture(About("plan", "The steps of the store", told), _WIDTH, height, *drawn)
+
+
+def _does(node: StepNode) -> str:
+    return _DOES.get(node.stage, shown(node.step))
 
 
 def _top_of(place: int) -> float:
     return _TOP + place * (_HIGH + _BETWEEN)
 
 
+def _left_of(node: StepNode) -> float:
+    return _LEFT + node.depth * _IN
+
+
 def _wire(node: StepNode, place: int, places: Mapping[str, int]) -> list[Markup]:
-    """From the step that is read down to this one, with the number of rows."""
-    x = 24 + node.depth * _IN
-    top = _top_of(place)
-    if node.reads is None:
-        begin, words = top - 16, f"{node.rows_in:,} rows in"
-    else:
-        begin, words = _top_of(places[node.reads]) + _HIGH, f"{node.rows_in:,}"
-    wire = tag("path", d=f"M{x} {begin}V{top}", class_="wire", stroke="currentColor", fill="none")
-    tip = tag(
-        "path", d=f"M{x - 5} {top - 7}L{x} {top}L{x + 5} {top - 7}", class_="wire", stroke="currentColor", fill="none"
-    )
-    return [wire, tip, text(x + 12, top - 6 if node.reads is None else top - _BETWEEN / 2 + 4, words, size=12)]
+    """From the step that is read down to this one, with the number of rows; past boxes between them on the left."""
+    x, top = _left_of(node) + 16, _top_of(place)
+    tip = f"M{x - 5} {top - 7}L{x} {top}L{x + 5} {top - 7}"
+    begin = top - 16 if node.reads is None else _top_of(places[node.reads]) + _HIGH
+    words = text(x + 12, top - 6 if node.reads is None else top - _BETWEEN / 2 + 4, f"{node.rows_in:,} rows", size=12)
+    line = f"M{x} {begin}V{top}"
+    if node.reads is not None and places[node.reads] != place - 1:
+        lane, start = _LANES[place % len(_LANES)], _top_of(places[node.reads]) + _HIGH / 2
+        line = f"M{_LEFT} {start}H{lane}V{top - _BETWEEN / 2 - 4}H{x}V{top}"
+    return [_path(line), _path(tip), words]
+
+
+def _path(line: str) -> Markup:
+    return tag("path", d=line, class_="wire", stroke="currentColor", fill="none")
 
 
 def _box(node: StepNode, place: int) -> list[Markup]:
-    x, y = 8 + node.depth * _IN, _top_of(place)
+    x, y = _left_of(node), _top_of(place)
     inner = [
         tag("rect", x=x, y=y, width=_WIDE, height=_HIGH, rx=6),
-        text(x + 12, y + 19, shortened(shown(node.step), 22)),
-        text(x + 12, y + 37, f"{shortened(shown(node.stage), 14)} → {node.rows_out:,} rows", size=12),
+        text(x + 12, y + 19, shortened(_does(node), 28)),
+        text(x + 12, y + 37, f"{shortened(shown(node.step), 16)} → {node.rows_out:,} rows", size=12),
     ]
-    box = element("a", *inner, href=below("/plan", node.name), aria_label=f"{node.step}: its manifest")
+    box = element("a", *inner, href=below("/plan", node.name), aria_label=f"{_does(node)}: details")
     lost = [f"\N{MINUS SIGN}{count:,} {shown(why)}" for why, count in node.dropped.items()]
     beside = [
         tag("text", shortened(words, _LONGEST), x=x + _WIDE + 16, y=y + 19 + 18 * row, class_="soft", font_size=12)
@@ -84,16 +114,16 @@ def _few(lost: Sequence[str], most: int = 3) -> list[str]:
 
 
 def _table(nodes: Sequence[StepNode]) -> Markup:
-    head: list[tuple[object, str]] = [
-        ("step", "code"), ("stage", "name"), ("rows in", "number"), ("rows out", "number"),
+    head: list[p.Head | tuple[object, str]] = [
+        ("step", "code"), ("what it does", "name"), ("rows in", "number"), ("rows out", "number"),
         ("dropped, by reason", "words"), ("reads", "code"),
     ]  # fmt: skip
     rows = [
-        [element("a", tag("code", node.name), href=below("/plan", node.name)), shown(node.stage), n.count(node.rows_in),
+        [element("a", tag("code", node.name), href=below("/plan", node.name)), _does(node), n.count(node.rows_in),
          n.count(node.rows_out), _dropped(node.dropped), tag("code", node.reads or "a source")]
         for node in nodes
     ]  # fmt: skip
-    return p.data_table("The same as a table", head, rows, "steps")
+    return p.data_table("All steps", head, rows, "steps")
 
 
 def _dropped(dropped: Mapping[str, int]) -> str:
@@ -119,9 +149,9 @@ def step_page(found: StepFile, note: str) -> Page:
          tag("code", part.sha256[:16], "…")]
         for part in one.parts
     ]  # fmt: skip
-    raw = element("a", "manifest.json", href=below("/plan", name_of(one), "/manifest.json"))
+    raw = element("a", "Download manifest.json", href=below("/plan", name_of(one), "/manifest.json"))
     body = (
-        tag("p", element("a", "← all steps", href="/plan")), tag("h1", shown(one.step)), listed, tag("p", raw),
+        tag("p", element("a", "← All steps", href="/plan")), tag("h1", shown(one.step)), listed, tag("p", raw),
         tag("h2", "Settings"), settings, tag("h2", "Parts"), p.data_table("Files of the step", head, rows, "parts"),
     )  # fmt: skip
     return Page(one.step, body, "/plan", note)

@@ -32,7 +32,7 @@ def base_of(scheme: str, host: str, own: str) -> str:
 def reference_page(document: Mapping[str, Any], note: str, base: str) -> Page:
     """All addresses with what they take. ``base`` is where the service is, for the examples."""
     raw = element("a", "openapi.json", href="/openapi.json")
-    lead = tag("p", "Everything that the pages show can be had by a program. The whole description: ", raw, ".",
+    lead = tag("p", "Programs can read everything that the pages show. The full description: ", raw, ".",
                class_="lead")  # fmt: skip
     parts = [_path(path, methods, base) for path, methods in document["paths"].items()]
     return Page(
@@ -59,14 +59,14 @@ def _path(path: str, methods: Mapping[str, Any], base: str) -> Markup:
 
 
 def _parameters(name: str, given: list[Mapping[str, Any]]) -> Markup:
-    head: list[tuple[object, str]] = [("parameter", "code"), ("is", "words"), ("if left out", "name")]
+    head: list[tuple[object, str]] = [("parameter", "code"), ("type", "words"), ("default", "name")]
     rows = [[tag("code", one["name"]), _kind(one.get("schema", {})), _left_out(one)] for one in given]
     return p.data_table("Parameters", head, rows, name)
 
 
 def _left_out(one: Mapping[str, Any]) -> str:
     if one.get("required"):
-        return "refused"
+        return "required"
     default = one.get("schema", {}).get("default")
     return n.NONE if default in (None, "") else str(default)
 

@@ -164,6 +164,7 @@ async def log_in(
             raise too_many(wait, "too many wrong tokens from here")
         return html(login.login_page(next_, wrong=True), 401)
     reply = RedirectResponse(next_ if is_local(next_) else "/", 303)
-    secure = request.url.scheme == "https"
+    # Behind a proxy the last part of the way has no TLS, but the browser's part has.
+    secure = bool(site.settings.proxies) or request.url.scheme == "https"
     reply.set_cookie(COOKIE, site.access.cookie(), max_age=SECONDS, httponly=True, samesite="strict", secure=secure)
     return reply

@@ -14,7 +14,15 @@ from askew.web.pages.parts import notice
 
 STATIC = Path(__file__).parent.parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_PAGES = {"/": "Search", "/pairs": "Dataset", "/audit": "Runs", "/plan": "Plan", "/logs": "Logs", "/api": "API"}
+_PAGES = {
+    "/": "Search",
+    "/pairs": "Dataset",
+    "/runs": "Runs",
+    "/audit": "Audit",
+    "/logs": "Logs",
+    "/plan": "Plan",
+    "/api": "API",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Page:
 
 def empty_page(
     title: str, part: str, reason: str, note: str,
-    how: tuple[str, str, str] = ("Build some: ", "askew run demo --store STORE", "askew serve STORE"),
+    how: tuple[str, str, str] = ("To build some, run ", "askew run demo --store STORE", "askew serve STORE"),
 ) -> Page:  # fmt: skip
     """Where there is nothing to show yet: why, and the two commands that change it."""
     words, make, serve = how
@@ -68,7 +76,7 @@ def render(page: Page) -> bytes:
     )
     body = tag(
         "body",
-        element("a", "To the content", href="#main", class_="skip"),
+        element("a", "Skip to content", href="#main", class_="skip"),
         _header(page.part),
         tag("main", *page.body, id="main", tabindex="-1"),
         _footer(page.note),
@@ -92,8 +100,8 @@ def _footer(note: str) -> Markup:
 
 def problem_page(status: int, message: str) -> Page:
     """An error for people: what is wrong, and where to go on."""
-    title = {401: "A token is needed", 404: "Nothing here", 413: "Too large", 429: "Too much at once"}.get(
-        status, "That did not work" if status < 500 else "Something is wrong here"
+    title = {401: "Token needed", 404: "Page not found", 413: "Too large", 429: "Too many requests"}.get(
+        status, "This request did not work" if status < 500 else "Internal error"
     )
     again = element("a", "Search", href="/")
     return Page(title, (tag("h1", title), tag("p", message, class_="lead", role="alert"), tag("p", again)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import polars as pl
@@ -13,28 +14,37 @@ from fastapi import APIRouter, Query, Request, Response, UploadFile
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
 
-from askew.app.explore.audit import MISSING_TEXT, Audit, audit
+from askew.app.audit.facts import read_audit
+from askew.app.explore.audit import MISSING_TEXT, Audit
+from askew.app.explore.audit import audit as measured
+from askew.app.explore.gain_cells import gain_cells
 from askew.app.explore.opening import Opening
 from askew.app.explore.pairs import as_parquet, as_tsv, datasets
 from askew.app.explore.plan import plan_of, step_of
 from askew.app.logs.writing import read_log_report
-from askew.core.errors import AskewError, ConfigError, DataError
+from askew.core.errors import AskewError, ConfigError, DataError, check_name
 from askew.corpora.judgements import QrelsFile
 from askew.corpora.runs import Run, read_run
 from askew.web import schemas as s
 from askew.web.api import Here, wanted_of
-from askew.web.pages import audit as runs_page
-from askew.web.pages import logs, pairs, plan, reference
-from askew.web.pages.routes import html, kept_html, note_of
-from askew.web.pages.shell import Page, empty_page
-from askew.web.problems import Problem
+from askew.web.lane import Opened
+from askew.web.pages import audit, logs, pairs, plan, reference
+from askew.web.pages import runs as runs_form
+from askew.web.pages.routes import html, note_of
+from askew.web.pages.shell import Page, empty_page, render
 from askew.web.site import Site
+from askew.web.uploads import Upload
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
 MOST_RUNS = 4
-_LOG_COMMANDS = ("Make one and open it: ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
-Filter = Annotated[s.PairFilter, Query()]
+_AUDIT_COMMANDS = (
+    "To audit an engine, run ",
+    "askew audit callable:askew.testing.demo_search:find --queries demo --out AUDIT",
+    "askew serve --audit AUDIT",
+)
+_LOG_COMMANDS = ("To analyze one, run ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
+Filter = Annotated[s.ChosenFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
 
 
@@ -45,14 +55,17 @@ async def pairs_page(site: Here, asked: Filter) -> Response:
     return html(await site.work.run(lambda: _pairs(site, opened, asked)))
 
 
-def _pairs(site: Site, opened: Opening, asked: s.PairFilter) -> Page:
+def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
     note = note_of(opened)
     known = datasets(site.store_of(opened))
     if not known:
         return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
     table = site.pairs(opened, asked.dataset)
-    found = table.page(wanted_of(asked), asked.page, asked.size)
-    return pairs.pairs_page(table, found, asked, known, opened.can_compare(table.name), note)
+    wanted = wanted_of(asked)
+    found = table.page(wanted, asked.page, asked.size)
+    can_open = opened.can_compare(table.name)
+    view = pairs.PairsView(table, found, table.facets(wanted), gain_cells(table, wanted), known, can_open)
+    return pairs.pairs_page(view, asked, note)
 
 
 @router.get("/pairs/selection.{ending}")
@@ -75,22 +88,33 @@ async def selection(site: Here, ending: str, asked: Filter) -> Response:
     return FileResponse(path, filename=path.name, background=BackgroundTask(folder.cleanup))
 
 
-@router.get("/audit")
-async def audit_page(
+@router.get("/runs")
+async def runs_page(
     site: Here, run: Annotated[list[str] | None, Query(max_length=MOST_RUNS)] = None, qrels: s.ShortText = "",
     measure: s.ShortText = "", missing: s.ShortText = MISSING_TEXT,
 ) -> Response:  # fmt: skip
     """Runs."""
     opened = await site.opened()
-    chosen = runs_page.AuditForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
+    chosen = runs_form.RunsForm(tuple(dict.fromkeys(run or ())), qrels, measure, missing)
+    if not chosen.runs:
+        return html(_runs_page(opened, chosen))
+    named = (name.removeprefix(_UPLOAD) for name in (*chosen.runs, qrels))
+    sent = {one.digest: one for name in named if (one := site.uploads.find(name)) is not None}
+
+    async def make() -> bytes:
+        page, problem = await site.lane.run(_measured, chosen, sent)
+        if problem:
+            raise _NotMeasured(page)
+        return page
+
     try:
-        key = ("audit", chosen, await site.work.run(lambda: _changed(opened, chosen)))
-        return await kept_html(site, key, lambda: _audit(site, opened, chosen))
+        key = ("runs", chosen, await site.work.run(lambda: _changed(opened, chosen)))
+        return HTMLResponse(await site.work.once(key, make))
     except _NotMeasured as found:
-        return html(found.page, 400)
+        return HTMLResponse(found.page, 400)
 
 
-def _changed(opened: Opening, chosen: runs_page.AuditForm) -> tuple[int, ...]:
+def _changed(opened: Opening, chosen: runs_form.RunsForm) -> tuple[int, ...]:
     """When the chosen files were last written: with another file it is another page."""
     files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
     return tuple(file.stat().st_ctime_ns for file in files if file.exists())
@@ -99,48 +123,59 @@ def _changed(opened: Opening, chosen: runs_page.AuditForm) -> tuple[int, ...]:
 class _NotMeasured(Exception):
     """The page that says why. It is not kept: what is missing may be uploaded."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: bytes) -> None:
         super().__init__("not measured")
         self.page = page
 
 
-def _audit(site: Site, opened: Opening, chosen: runs_page.AuditForm) -> Page:
-    known = {name: path.name for name, path in opened.runs.items()}
-    found: Audit | None = None
-    problem = ""
+def _measured(opened: Opened, chosen: runs_form.RunsForm, sent: Mapping[str, Upload]) -> tuple[bytes, str]:
+    """The page, and why there is nothing to measure; done by the process that measures runs."""
+    here = opened()
+    names: dict[str, str] = {}
     try:
-        named = {name: _run(site, opened, name) for name in chosen.runs}
-        known |= {name: one.name for name, one in named.items() if name not in known}
-        if named:
-            judged = _judgements(site, chosen.qrels)
-            found = audit(_renamed(list(named.values())), opened.explorer, qrels=judged, missing=chosen.missing)
-            if chosen.measure:
-                found.asked(chosen.measure)
-    except (AskewError, Problem) as error:
-        found, problem = None, str(error)
-    page = runs_page.audit_page(known, chosen, found, problem, note_of(opened))
-    if problem:
-        raise _NotMeasured(page)
-    return page
+        runs = {name: _run(here, sent, name) for name in chosen.runs}
+        names = {name: one.name for name, one in runs.items()}
+        judged = _judgements(sent, chosen.qrels)
+        found = measured(_renamed(list(runs.values())), here.explorer, qrels=judged, missing=chosen.missing)
+        if chosen.measure:
+            found.asked(chosen.measure)
+    except AskewError as error:
+        return render(_runs_page(here, chosen, names, problem=str(error))), str(error)
+    return render(_runs_page(here, chosen, names, found)), ""
 
 
-def _run(site: Site, opened: Opening, name: str) -> Run:
+def _runs_page(
+    opened: Opening, chosen: runs_form.RunsForm, names: Mapping[str, str] = MappingProxyType({}),
+    found: Audit | None = None, problem: str = "",
+) -> Page:  # fmt: skip
+    known = {**names, **{name: path.name for name, path in opened.runs.items()}}
+    return runs_form.runs_page(known, chosen, found, problem, note_of(opened))
+
+
+def _run(opened: Opening, sent: Mapping[str, Upload], name: str) -> Run:
     if name in opened.runs:
         return read_run(opened.runs[name])
-    if name.startswith(_UPLOAD):
-        found = site.uploads.get(name.removeprefix(_UPLOAD)).content
-        if isinstance(found, Run):
-            return found
-    raise ConfigError("there is no such run here: choose one of the list, or upload it again")
+    if not name.startswith(_UPLOAD):
+        raise ConfigError("there is no such run here: choose one of the list, or upload it again")
+    found = _sent(sent, name.removeprefix(_UPLOAD)).run()
+    if found is None:
+        raise ConfigError("this is no run: upload it again")
+    return found
 
 
-def _judgements(site: Site, digest: str) -> QrelsFile | None:
+def _judgements(sent: Mapping[str, Upload], digest: str) -> QrelsFile | None:
     if not digest:
         return None
-    found = site.uploads.get(digest).content
-    if not isinstance(found, QrelsFile):
+    found = _sent(sent, digest).judgements()
+    if found is None:
         raise ConfigError("these are no judgements: upload them again")
     return found
+
+
+def _sent(sent: Mapping[str, Upload], digest: str) -> Upload:
+    if digest not in sent:
+        raise ConfigError("this upload is not kept any more: upload the file again")
+    return sent[digest]
 
 
 def _renamed(runs: list[Run]) -> dict[str, Run]:
@@ -154,20 +189,41 @@ def _renamed(runs: list[Run]) -> dict[str, Run]:
     return found
 
 
-@router.post("/audit")
+@router.post("/runs")
+@router.post("/audit")  # the address of earlier versions
 async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None = None) -> Response:
     """Take runs, and lead to the page that shows them: its link can be used as long as they are kept."""
     if not 1 <= len(files) <= MOST_RUNS:
         raise ConfigError(f"expected one run to {MOST_RUNS}, found {len(files)}")
     sent = [(one.filename or "", await one.read()) for one in files]
     judged = (qrels.filename or "", await qrels.read()) if qrels is not None and qrels.size else None
-    found = await site.work.run(lambda: _taken(site, sent, judged))
+    runs = await site.work.run(lambda: [Upload.of(name, data, "run") for name, data in sent])
+    judgements = None if judged is None else await site.work.run(lambda: Upload.of(*judged, "qrels"))
+    await site.lane.run(_check, [*runs, *([judgements] if judgements else [])])
+    names = tuple(f"{_UPLOAD}{site.uploads.add(one).digest}" for one in runs)
+    found = runs_form.RunsForm(names, site.uploads.add(judgements).digest if judgements else "")
     return RedirectResponse(found.link(), 303)
 
 
-def _taken(site: Site, sent: list[tuple[str, bytes]], judged: tuple[str, bytes] | None) -> runs_page.AuditForm:
-    runs = [f"{_UPLOAD}{site.uploads.add_run(name, data).digest}" for name, data in sent]
-    return runs_page.AuditForm(tuple(runs), site.uploads.add_judgements(*judged).digest if judged else "")
+def _check(_: Opened, sent: list[Upload]) -> None:
+    """Read what was sent, so that what is wrong with it is reported at once."""
+    for one in sent:
+        one.run()
+        one.judgements()
+
+
+@router.get("/audit")
+async def audit_page(site: Here, request: Request, name: s.ShortText = "") -> Response:
+    """Audit."""
+    if "run" in request.query_params:  # a link of an earlier version, where this was the address of runs
+        return RedirectResponse(f"/runs?{request.url.query}", 308)
+    opened = await site.opened()
+    note, known = note_of(opened), opened.audits
+    if not known:
+        return html(empty_page("Audit", "/audit", "No audit of an engine is open.", note, _AUDIT_COMMANDS))
+    chosen = name or next(iter(known))
+    check_name("audit", chosen, known)
+    return html(await site.work.run(lambda: audit.audit_page(read_audit(known[chosen]), chosen, known)))
 
 
 @router.get("/plan")
@@ -207,7 +263,7 @@ async def logs_page(site: Here) -> Response:
     note, folder = note_of(opened), opened.logs
     if folder is None:
         return html(empty_page("Logs", "/logs", "No result of a log is open.", note, _LOG_COMMANDS))
-    return html(await site.work.run(lambda: logs.logs_page(read_log_report(folder), note)))
+    return html(await site.work.run(lambda: logs.logs_page(read_log_report(folder))))
 
 
 @router.get("/api")

@@ -1,0 +1,154 @@
+"""The tables and sentences of an audit, from its numbers: those of report.html and of the explorer alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from askew.app.audit.facts import AuditedMean, AuditFacts, PartsFacts, TriedFacts
+from askew.publish.page import numerals as n
+from askew.publish.page.counted import part_name
+from askew.publish.page.document import code, facts, paragraph
+from askew.publish.page.markup import Markup, shown
+from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Table, columns, table
+
+LEAD = "Bias (lean) of the results of a search engine, where it comes from, and what reduces it."
+LIMITS = (
+    "Parts of the lean and the probability that a reformulation asks for the same are estimates of models; their "
+    "accuracy is in docs/warrant.md and docs/models.md.",
+    "The worst queries, the suggested reformulations and the other order are chosen by what the deciding measure "
+    "counts, so it improves by construction: compare the other measures, and audit again after a change.",
+    "The share of results kept says how much of the list stays, not how good it is.",
+    "The engine was searched once. Results that change between two searches change these numbers.",
+)
+
+
+def about(found: AuditFacts) -> Markup:
+    """What was audited."""
+    return facts([
+        ("engine", code(found.engine)), *([("searched", found.audited)] if found.audited else []),
+        ("queries", n.count(found.queries)),
+        ("queries without results", n.count(found.unanswered)), ("results per query", n.count(found.k)),
+        ("groups", ", ".join(found.groups)), ("deciding measure", code(found.deciding)),
+    ])  # fmt: skip
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return n.NONE if low is None or high is None else f"[{n.mean(low)}, {n.mean(high)}]"
+
+
+def mean_words(one: AuditedMean) -> str:
+    """A mean with its interval and the number of queries."""
+    ends = _interval(one.low, one.high)
+    return n.mean(one.mean) + ("" if ends == n.NONE else f" {ends}") + f", {one.n:,} queries"
+
+
+def means_table(found: AuditFacts) -> Table:
+    """The mean of each measure."""
+    rows = [
+        [one.text, n.mean(one.mean), _interval(one.low, one.high), n.count(one.n), one.better] for one in found.measures
+    ]
+    head = [Column("measure", CODE), Column("mean"), Column("95% interval"), Column("n queries"),
+            Column("better", WORDS)]  # fmt: skip
+    said = "Intervals are valid for every distribution where a measure has bounds, else approximate."
+    return table("measures", "Means over queries", head, rows, *([found.reading] if found.reading else []), said)
+
+
+def signatures(found: AuditFacts) -> tuple[str, str]:
+    """A heading, and the signature of each measure."""
+    return "Signatures: every choice that a number depends on", "\n".join(one.signature for one in found.measures)
+
+
+def parts_table(found: PartsFacts, place: int) -> Table:
+    """What one measure counts, by part; ``place`` counts the measures from 1."""
+    rows = [
+        [f"{one.kind}: {part_name(one.name)}", n.share(one.share), n.share_interval(one.low, one.high), n.mean(one.net),
+         _interval(one.net_low, one.net_high)]
+        for one in found.parts
+    ]  # fmt: skip
+    head = columns("part", "share", "95% interval", "net", "95% interval")
+    caption = f"Parts of {found.measure} = {n.mean(found.value)} ({found.mentions:,} mentions)"
+    note = (
+        f"Why a counted word is there, and whom it points to. Parts are estimates ({found.resolver}); who is "
+        "corrected for known errors. Nets add up to the mean. On topic includes mentions that present one group "
+        "as the default: too few are labeled to estimate them."
+    )
+    return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
+
+
+def worst_table(found: AuditFacts) -> Table:
+    """The queries of the largest lean, with the suggested reformulation of each."""
+    suggested = {one.query_id: one for one in found.tried if one.suggested}
+    rows = []
+    for one in found.worst:
+        better = suggested.get(one.query_id)
+        words = n.NONE if better is None else better.text or "yes"
+        counts = [n.count(one.mentions.get(group, 0)) for group in found.groups]
+        rows.append([one.text or one.query_id, n.mean(one.lean, 3), *counts, ", ".join(one.named) or n.NONE, words])
+    head = [Column("query", QUOTE), Column("lean"), *(Column(f"{group} words") for group in found.groups),
+            Column("the query names", NAME), Column("suggested reformulation", QUOTE)]  # fmt: skip
+    note = (
+        "Words: how often the results name a group. Texts of queries are shown where the audit kept them "
+        "(askew audit --keep-queries)."
+    )
+    return table("worst", f"The {len(rows)} queries of the largest lean by {found.deciding}", head, rows, note)
+
+
+def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Table:
+    """The reformulations that were searched, by query; ``texts`` are those of the queries."""
+    names = {one.query_id: one.text for one in found.worst if one.text} | dict(texts or {})
+    grouped: dict[str, list[list[str]]] = {}
+    for one in found.tried:
+        grouped.setdefault(one.query_id, []).append(_tried(one, found.effectiveness is not None))
+    judged = [Column(f"{found.effectiveness} before"), Column("after"), Column("outcome", NAME)]
+    head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("lean before"), Column("lean after"),
+            Column("lean", NAME), Column("results kept"), *(judged if found.effectiveness is not None else []),
+            Column("P(same)"), Column("method", NAME)]  # fmt: skip
+    by = "not measured: there are no judgements" if found.effectiveness is None else f"by {found.effectiveness}"
+    model = f" ({found.model})" if found.model else ""
+    least = "enough" if found.agree is None else f"at least {n.share(found.agree, 0)}"
+    less = "less" if found.reduction is None else f"at least {n.share(found.reduction, 0)} less"
+    note = (
+        f"Lean by {found.deciding}, effectiveness {by}. P(same): probability that it asks for the same{model}. "
+        f"Suggested: leans {less}, keeps {least} of the results and loses no effectiveness where that is judged."
+    )
+    groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
+    caption = "Reformulations of the worst queries, searched with the same engine"
+    return Table("reformulations", caption, head, groups, [note])
+
+
+def _tried(one: TriedFacts, is_judged: bool) -> list[str]:
+    effect = [*(n.mean(value) for value in one.effectiveness), one.outcome or n.NONE] if is_judged else []
+    return [
+        one.text or n.NONE, "yes" if one.suggested else "", n.mean(one.lean[0]), n.mean(one.lean[1]),
+        one.lean_verdict or n.NONE, n.share(one.kept, 0), *effect, n.share(one.same, 0), one.method,
+    ]  # fmt: skip
+
+
+def dropped_note(found: AuditFacts) -> list[Markup]:
+    """What was not tried, by reason."""
+    dropped = [f"{reason}: {count:,}" for reason, count in sorted(found.dropped.items())]
+    return [paragraph(f"Candidates that were not tried: {'; '.join(dropped)}.", kind="note")] if dropped else []
+
+
+def sensitivity_table(found: AuditFacts) -> Table:
+    """The same results measured in other ways."""
+    rows = [
+        [one.label, n.mean(one.mean), _interval(one.low, one.high), one.toward or n.NONE]
+        for one in found.sensitivity.ways
+    ]
+    head = [Column("measure, word list, tokenizer", CODE), Column("mean"), Column("95% interval"),
+            Column("leans toward", NAME)]  # fmt: skip
+    return table("sensitivity", "The same results measured in other ways", head, rows)
+
+
+def sensitivity_said(found: AuditFacts) -> list[str]:
+    """In how many other ways the verdict holds."""
+    one, said = found.sensitivity, list[str]()
+    if one.of:
+        said.append(f"The verdict ({found.verdict}) holds in {one.holds} of {one.of} combinations.")
+    if one.compared:
+        said.append(
+            f"The suggested reformulations lean less in {one.less} of {one.compared} combinations of measure, word "
+            "list, tokenizer and sign."
+        )
+    return said or ["There is no verdict on the sign to compare with: compare the means."]

@@ -1,0 +1,79 @@
+"""Rows in the order of their query ids, a bucket of queries at a time: what is sorted may be larger than the memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+# Rows of a bucket, about: what is made of one bucket is in memory at a time.
+ROWS = 1 << 15
+_BUCKET = "_bucket"
+
+
+class QueryBuckets:
+    """Queries in the order of their ids, cut into buckets of about the same number of rows; their rows lie in files.
+
+    ``ids`` has the query id of each row of the first table, in any order, in pieces.
+    """
+
+    def __init__(self, ids: Iterable[pl.Series], rows: int = ROWS) -> None:
+        pieces = [one.value_counts(name="rows") for one in ids]
+        schema = {"query_id": pl.String, "rows": pl.UInt32}
+        counts = pl.concat(pieces).cast({"rows": pl.UInt32}) if pieces else pl.DataFrame(schema=schema)
+        counts = counts.group_by("query_id").sum().sort("query_id")
+        before = counts["rows"].cast(pl.Int64).cum_sum().to_numpy() - counts["rows"].to_numpy()
+        self._of = counts.select("query_id", pl.Series(_BUCKET, (before // rows).astype(np.int32)))
+        self._numbers = self._of[_BUCKET].unique().sort().to_list()
+        self._folder = tempfile.TemporaryDirectory(prefix="askew-")
+        self._empty: dict[str, pl.DataFrame] = {}
+
+    @property
+    def queries(self) -> pl.Series:
+        """All query ids, in order."""
+        return self._of["query_id"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._folder.cleanup()
+
+    def put(self, table: str, frames: Iterable[pl.DataFrame]) -> None:
+        """Deal the rows of a table to the buckets of their queries; rows of other queries are left out."""
+        for frame in frames:
+            self._empty.setdefault(table, frame.clear())
+            named = frame.join(self._of, on="query_id", how="inner", maintain_order="left")
+            parts = named.partition_by(_BUCKET, as_dict=True, include_key=False, maintain_order=True)
+            for (bucket,), part in parts.items():
+                self._append(self._path(table, bucket), part.to_arrow())
+
+    def _path(self, table: str, bucket: object) -> Path:
+        return Path(self._folder.name) / f"{table}-{bucket}"
+
+    def _append(self, path: Path, rows: pa.Table) -> None:
+        with path.open("ab") as file, pa.ipc.new_stream(file, rows.schema) as stream:
+            stream.write_table(rows)
+
+    def __iter__(self) -> Iterator[dict[str, pl.DataFrame]]:
+        """The tables of each bucket, their rows in the order in which they were put there."""
+        if not self._numbers:
+            yield dict(self._empty)
+        for bucket in self._numbers:
+            yield {table: self._read(table, bucket) for table in self._empty}
+
+    def _read(self, table: str, bucket: int) -> pl.DataFrame:
+        path = self._path(table, bucket)
+        if not path.exists():
+            return self._empty[table]
+        found = []
+        with pa.OSFile(str(path)) as file:
+            while file.tell() < file.size():
+                found.append(pl.DataFrame(pl.from_arrow(pa.ipc.open_stream(file).read_all())))
+        return pl.concat(found)

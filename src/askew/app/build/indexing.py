@@ -1,0 +1,98 @@
+"""An index as a step: workers index ranges of the documents, the shards are merged and put into the store.
+
+Merged shards have the bytes of an index that was built at once, so nobody can tell who built it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.engine.executor import Executor
+from askew.engine.manifest import Manifest
+from askew.engine.run import Source, run_step
+from askew.engine.store import Store
+from askew.plugins.registry import build
+from askew.rankers.bm25.shards import merge_shards
+from askew.rankers.disk import keeping_texts, new_folder
+
+STEP = "index-shards"
+# Documents of a shard: enough that merging is cheap, few enough to travel.
+SHARD_ROWS = 1 << 18
+_PIECE = 1 << 24
+_SCHEMA = pa.schema([
+    ("documents", pa.int64()), ("file", pa.string()), ("piece", pa.int32()), ("data", pa.large_binary())
+])  # fmt: skip
+
+
+class IndexShards:
+    """Documents in, the files of an index of them out, in pieces."""
+
+    name = "index-shards"
+    version = 1
+
+    def __init__(self, ranker: str, settings: Mapping[str, Any]) -> None:
+        self._ranker, self._settings = ranker, dict(settings)
+
+    def settings(self) -> Mapping[str, Any]:
+        """The kind of index and its settings."""
+        return {"ranker": self._ranker, "settings": self._settings}
+
+    def rows_used(self, table: pa.Table) -> int:
+        """Every document is in the index."""
+        return int(pc.sum(table["documents"]).as_py() or 0)
+
+    def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """The files of the index; the first row says how many documents it has."""
+        with tempfile.TemporaryDirectory(prefix="askew-") as place:
+            folder = new_folder(Path(place) / "shard")
+            documents = keeping_texts(iter([rows]), folder)
+            build("index", self._ranker, {**self._settings, "documents": documents, "folder": folder})
+            pieces = [piece for path in sorted(folder.iterdir()) for piece in _pieces(path)]
+        counts = [rows.num_rows, *[0] * (len(pieces) - 1)]
+        names, numbers, data = zip(*pieces, strict=True)
+        return pa.table([counts, names, numbers, pa.array(data, pa.large_binary())], schema=_SCHEMA), {}
+
+
+def _pieces(path: Path) -> list[tuple[str, int, bytes]]:
+    data = path.read_bytes()
+    starts = range(0, max(len(data), 1), _PIECE)
+    return [(path.name, number, data[at : at + _PIECE]) for number, at in enumerate(starts)]
+
+
+def can_shard(ranker: str) -> bool:
+    """Whether indexes of this kind can be merged."""
+    return ranker == "bm25"
+
+
+def build_in_shards(
+    store: Store, documents: Source, folder: Path, ranker: str, settings: Mapping[str, Any], executor: Executor
+) -> None:
+    """Have workers index the documents, and merge what they made into a folder."""
+    make = partial(IndexShards, ranker, dict(settings))
+    manifest = run_step(store, STEP, make(), documents, SHARD_ROWS, executor=executor, maker=make).manifest
+    with tempfile.TemporaryDirectory(prefix="askew-", dir=folder.parent) as place:
+        shards = []
+        for number, part in enumerate(store.read(manifest)):
+            shards.append(new_folder(Path(place) / str(number)))
+            for name, data in zip(part["file"].to_pylist(), part["data"], strict=True):
+                with (shards[-1] / name).open("ab") as file:
+                    file.write(data.as_buffer())
+        # What a build that was killed has left there is no index.
+        shutil.rmtree(folder, ignore_errors=True)
+        merge_shards(shards, folder)
+    _remove(store, manifest)
+
+
+def _remove(store: Store, manifest: Manifest) -> None:
+    """Take the shards away: they are as large as the index, and all of it is there."""
+    name = f"{manifest.step}-{manifest.key}"
+    for file in ("manifest.json", *store.files.list(name)):
+        store.files.delete(f"{name}/{file}")

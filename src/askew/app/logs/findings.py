@@ -1,0 +1,124 @@
+"""What a log shows, in three sentences with their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import polars as pl
+
+from askew.app.logs.report import LogReport
+from askew.publish.page import numerals as n
+
+MOST = 3
+Row = dict[str, Any]
+
+
+def findings(report: LogReport) -> list[str]:
+    """The main findings, at most three: how often, what it changes, and when. What was not measured is left out."""
+    found = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
+    for tell in _WHEN:
+        if len(found) < MOST:
+            found += list(tell(report))
+    return found[:MOST]
+
+
+def _row(report: LogReport, table: str, **where: str) -> Row | None:
+    data = report.tables.get(table)
+    rows = [] if data is None or not set(where) <= set(data.columns) else data.filter(**where).to_dicts()
+    return rows[0] if rows else None
+
+
+def _share(row: Row, name: str = "share") -> str:
+    """A share with its interval, where there is one."""
+    own = name != "share"
+    low, high = row[f"{name}_low" if own else "low"], row[f"{name}_high" if own else "high"]
+    interval = n.share_interval(low, high)
+    return n.share(row[name]) + ("" if interval == n.NONE else f" {interval}")
+
+
+def _number(row: Row, name: str, digits: int = 2, prefix: str = "") -> str:
+    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    ends = "" if low is None or high is None else f" [{n.mean(low, digits)}, {n.mean(high, digits)}]"
+    return n.mean(row[name], digits) + ends
+
+
+def _how_often(report: LogReport) -> Iterator[str]:
+    row, counts = _row(report, "frequency", what="for_group"), report.counts
+    if row is None or not counts["for_group"]:
+        yield (
+            f"None of {n.count(counts['specializing'])} queries that were made more specific adds a group: this log "
+            "says nothing of how people add one."
+        )
+        return
+    told = (
+        f"When people make a query more specific, {_share(row)} of the time they add a group "
+        f"({n.count(row['hits'])} of {n.count(row['n'])} reformulations)"
+    )
+    groups = [one for one in (_row(report, "groups", group=name) for name in report.groups) if one is not None]
+    known = [one for one in groups if one["share"] is not None]
+    if known:
+        most = max(known, key=lambda one: one["share"])
+        told += f", most often {most['group']}: {_share(most)} of them"
+    yield f"{told}."
+
+
+def _what_changes(report: LogReport) -> Iterator[str]:
+    clicks, ranks = (
+        _row(report, "clicks", group="all", entry="all"),
+        _row(report, "ranks", group="all", change="absent"),
+    )
+    absent = ""
+    if ranks is not None and ranks["share"] is not None:
+        absent = f"{_share(ranks)} of the results that they click then were not on the first page"
+    if clicks is not None and clicks["ratio"] is not None:
+        told = (
+            f"After adding a group people click more often: on {n.share(clicks['after'])} of the pages, before on "
+            f"{n.share(clicks['before'])}, {_number(clicks, 'ratio')} times as often"
+        )
+        if clicks["ratio"] < 1:
+            told = told.replace("more often", "less often", 1)
+        yield told + (f"; {absent}." if absent else ".")
+    elif absent:
+        yield f"After adding a group people see other results: {absent}."
+
+
+def _association(report: LogReport) -> Iterator[str]:
+    row = _row(report, "association", topic="overall")
+    if row is None or row["rho"] is None or row["low"] is None:
+        return
+    figures = f"Spearman's correlation {_number(row, 'rho')} over {n.count(row['n'])} queries"
+    if row["low"] <= 0 <= row["high"]:
+        yield f"Which group people add is not clearly associated with the words of the query: {figures}."
+    elif row["rho"] > 0:
+        yield f"People more often add the group that the words of the query are associated with: {figures}."
+    else:
+        yield f"People more often add the group that the words of the query are not associated with: {figures}."
+
+
+def _topics(report: LogReport) -> Iterator[str]:
+    data = report.tables.get("topics")
+    known = None if data is None else data.drop_nulls("rate_low").filter(pl.col("rate_low") > 1)
+    if known is not None and known.height:
+        row = known.sort("rate", descending=True).to_dicts()[0]
+        rate = _number(row, "rate", prefix="rate_")
+        yield f"Groups are added most to queries about {row['topic']}: {rate} times as often as on average."
+
+
+def _pages(report: LogReport) -> Iterator[str]:
+    rows = {kind: _row(report, "kinds", group="all", kind=kind) for kind in ("corrects", "reinforces")}
+    corrects, reinforces = rows["corrects"], rows["reinforces"]
+    if corrects is not None and reinforces is not None and corrects["share"] is not None:
+        yield (
+            f"In {_share(corrects)} of the cases the first results name the added group clearly less than its even "
+            f"part, in {_share(reinforces)} clearly more."
+        )
+
+
+def _how_soon(report: LogReport) -> Iterator[str]:
+    row = _row(report, "gaps", group="all", entry="all")
+    if row is not None and row["median"] is not None:
+        yield f"Half of the people add the group within {_number(row, 'median', 1)} seconds."
+
+
+_WHEN: tuple[Callable[[LogReport], Iterator[str]], ...] = (_association, _pages, _topics, _how_soon)

@@ -1,0 +1,43 @@
+"""Sums without rounding, of numbers that come in pieces: the same as ``math.fsum`` of all of them, in any order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+
+from askew.core.ranking import Floats
+
+_DIGITS = 53
+_LOW = 26
+
+
+class ExactSum:
+    """The sum of finite numbers, and how many there are. By exponent, so that whole numbers are added."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._sums: defaultdict[int, int] = defaultdict(int)
+
+    def add(self, values: Floats) -> None:
+        """More numbers."""
+        self.n += len(values)
+        parts, exponents = np.frexp(values)
+        whole = np.ldexp(parts, _DIGITS).astype(np.int64)
+        for exponent in np.unique(exponents):
+            some = whole[exponents == exponent]
+            # In two halves, so that the sums of a block fit into 64 bits.
+            high, low = int((some >> _LOW).sum()), int((some & ((1 << _LOW) - 1)).sum())
+            self._sums[int(exponent)] += (high << _LOW) + low
+
+    @property
+    def total(self) -> float:
+        """The sum, rounded once."""
+        exact = sum((Fraction(value) * Fraction(2) ** (at - _DIGITS) for at, value in self._sums.items()), Fraction())
+        return float(exact)
+
+    @property
+    def mean(self) -> float:
+        """The mean; NaN where there is nothing."""
+        return self.total / self.n if self.n else float("nan")

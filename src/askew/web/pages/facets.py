@@ -1,0 +1,103 @@
+"""Filters of a dataset: facets with counts as links, and a form for words and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from askew.app.explore.pairs import CHOSEN, EVERY, ShownPairs
+from askew.publish.page import numerals as n
+from askew.web.markup import Markup, address, element, tag
+from askew.web.pages import parts as p
+from askew.web.pages.gain_chart import BOUNDS
+from askew.web.schemas import PairFilter
+
+SIZES = ("25", "50", "100", "200")
+_LABELS = {
+    "subset": "Subset", "outcome": "Outcome", "method": "Method", "kind": "Kind of reformulation",
+    "group": "Original query",
+}  # fmt: skip
+# As the selection numbers them.
+GROUPS = {
+    "1": "effective, does not lean", "2": "effective, leans", "3": "not effective, does not lean",
+    "4": "not effective, leans",
+}  # fmt: skip
+_SUBSETS = {CHOSEN: "chosen for any subset", EVERY: "all pairs", "source_judged": "made from a relevant document"}
+# So many values of a facet are shown; the rest is folded.
+_MORE = 6
+
+
+def facets(counts: Mapping[str, Mapping[str, int]], asked: PairFilter, given: dict[str, Any]) -> Markup:
+    """A list for each facet; the values are links, with how many pairs each would show."""
+    shown = [name for name in _LABELS if any(counts.get(name, {}).values()) or getattr(asked, name)]
+    lists = [_facet(name, counts[name], getattr(asked, name), given) for name in shown]
+    return tag("nav", *lists, class_="facets", aria_label="Filters")
+
+
+def _facet(name: str, counts: Mapping[str, int], chosen: str, given: dict[str, Any]) -> Markup:
+    there = {value: count for value, count in counts.items() if count or value == chosen}
+    items = [_value(name, value, count, chosen, given) for value, count in there.items()]
+    first, rest = items[:_MORE], items[_MORE:]
+    more = [tag("details", tag("summary", f"{len(rest)} more"), tag("ul", *rest))] if rest else []
+    title = tag("h2", _LABELS[name], id=f"facet-{name}", title=name)
+    return tag("section", title, tag("ul", *first), *more, aria_labelledby=f"facet-{name}")
+
+
+def _value(name: str, value: str, count: int, chosen: str, given: dict[str, Any]) -> Markup:
+    here = value == chosen
+    number = tag("span", n.count(count), class_="count")
+    words = tag("span", "✓ " if here else "", value_words(name, value))
+    # A facet that is chosen is taken back by its own link; of subsets one is always shown.
+    to = EVERY if here and name == "subset" else None if here else value
+    link = address("/pairs", {**given, name: to, "page": None})
+    return tag("li", element("a", words, number, href=link, class_="value", title=f"{name}={value}",
+                             aria_current="true" if here else None))  # fmt: skip
+
+
+def value_words(name: str, value: str) -> str:
+    """A value of a facet in plain words."""
+    if name == "outcome":
+        return p.outcome_words(value, None)
+    known = {"group": GROUPS, "subset": _SUBSETS}.get(name, {})
+    return known.get(value, value.replace("_", " "))
+
+
+def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) -> Markup:
+    """Words, the bounds of the chart as numbers, and how many rows. Facets and order are handed on."""
+    typed = {"text", "size", "page", "least", "measure", *BOUNDS}
+    kept = p.kept(**{key: value for key, value in given.items() if key not in typed})
+    words = p.text_input("text", "Words in either query", asked.text, "wide")
+    size = p.choice("size", "Rows", [(one, one) for one in SIZES], str(asked.size))
+    bounds = []
+    if all(table.sides):
+        bounds = [_bounds("lean", "Gain in lean", asked), _bounds("effectiveness", "Gain in effectiveness", asked)]
+    clear = element("a", "Clear all", href=address("/pairs", {"dataset": asked.dataset}))
+    return element("form", *kept, words, *bounds, size, element("button", "Show", type="submit"), clear,
+                   _more(table, asked), action="/pairs", method="get", class_="ask filters", id="pairs-form",
+                   aria_label="Search pairs")  # fmt: skip
+
+
+def _bounds(side: str, label: str, asked: PairFilter) -> Markup:
+    fields: list[Markup] = []
+    for end, words in (("min", "at least"), ("max", "at most")):
+        name = f"{side}_{end}"
+        box = element("input", type="text", inputmode="decimal", id=f"f-{name}", name=name, maxlength=40,
+                      value=_number(getattr(asked, name)), size=6)  # fmt: skip
+        fields.append(tag("span", element("label", f"{label}, {words}", for_=f"f-{name}", class_="hidden"), box))
+    title = tag("span", label, class_="label", aria_hidden="true")
+    both = tag("span", fields[0], tag("span", "to", aria_hidden="true"), fields[1], class_="span")
+    return tag("div", title, both, class_="field")
+
+
+def _more(table: ShownPairs, asked: PairFilter) -> Markup:
+    measure = p.choice(
+        "measure", "Another measure", [("", "none"), *((one, one) for one in table.measures)], asked.measure
+    )
+    least = p.text_input("least", "Its gain at least", _number(asked.least), "short", inputmode="decimal")
+    opened = asked.measure or asked.least is not None
+    parts = tag("summary", "More filters"), tag("div", measure, least, class_="filters")
+    return tag("details", *parts, open="") if opened else tag("details", *parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"

@@ -1,0 +1,190 @@
+"""Runs: what ``askew measure`` says of some, query by query, and whether two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from askew.app.explore.audit import MISSING_TEXT, SIGNIFICANT, Audit, Worst
+from askew.core.outcome import signs
+from askew.publish.page import numerals as n
+from askew.publish.page.charts import Line, sorted_gains, steps
+from askew.publish.page.frame import About
+from askew.web.markup import Markup, address, element, join, shown, tag
+from askew.web.pages import parts as p
+from askew.web.pages.shell import Page
+
+MISSING = (
+    ("error", "stop with an error"), ("zero", "count it as naming no group"),
+    ("drop", "leave it out, later ones move up"), ("skip", "leave it out after the cutoff"),
+)  # fmt: skip
+_LEAD = "How well runs retrieve and how far their results lean, in the mean and query by query."
+
+
+@dataclass(frozen=True)
+class RunsForm:
+    """What was chosen: runs by their names in a link, judgements, the measure of the figures, missing documents."""
+
+    runs: tuple[str, ...] = ()
+    qrels: str = ""
+    measure: str = ""
+    missing: str = MISSING_TEXT
+
+    def link(self, **other: object) -> str:
+        """The address of this choice, some of it changed."""
+        given = {"run": list(self.runs), "qrels": self.qrels, "measure": self.measure,
+                 "missing": self.missing if self.missing != MISSING_TEXT else None, **other}  # fmt: skip
+        return address("/runs", given)
+
+
+def runs_page(known: Mapping[str, str], chosen: RunsForm, found: Audit | None, problem: str, note: str) -> Page:
+    """The forms, and the result where there is one. ``known`` are runs that can be chosen: link name and words."""
+    lead = tag("p", _LEAD, class_="lead")
+    body: list[Markup] = [tag("h1", "Runs"), lead, _choose(known, chosen), _upload(opened=not known)]
+    if problem:
+        body.append(p.notice(tag("p", problem), kind="warn", role="alert"))
+    if found is not None:
+        body += _found(found, chosen)
+    elif not problem:
+        words = "Tick one run to measure it, or two to compare the second with the first. Or upload your own."
+        body.append(p.notice(tag("p", words), role="status"))
+    return Page("Runs", tuple(body), "/runs", note)
+
+
+def _choose(known: Mapping[str, str], chosen: RunsForm) -> Markup:
+    if not known:
+        return Markup()
+    boxes = [
+        element("li", element("label", element("input", type="checkbox", name="run", value=name,
+                                               checked=name in chosen.runs), shown(words)))
+        for name, words in known.items()
+    ]  # fmt: skip
+    missing = p.choice("missing", "Documents whose text is missing", MISSING, chosen.missing)
+    group = tag("fieldset", element("legend", "Runs"), element_list(boxes))
+    return element("form", group, missing, *p.kept(qrels=chosen.qrels, measure=chosen.measure),
+                   element("button", "Measure", type="submit"), action="/runs", method="get", class_="ask",
+                   aria_label="Choose runs")  # fmt: skip
+
+
+def element_list(items: Sequence[Markup]) -> Markup:
+    """A list of boxes to tick."""
+    return tag("ul", *items, class_="checks")
+
+
+def _upload(opened: bool) -> Markup:
+    runs = p.field("TREC runs, four at most", element("input", type="file", id="f-files", name="files", multiple=True,
+                                                     required=True), "files", "wide")  # fmt: skip
+    qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
+                    "wide")  # fmt: skip
+    words = tag("p", "A TREC run has lines of query, Q0, document, rank, score, tag. Documents are looked up in the "
+                "open collection. Files are kept in memory for a while and nowhere else.", class_="note")  # fmt: skip
+    form = element("form", runs, qrels, element("button", "Upload and measure", type="submit"), action="/runs",
+                   method="post", enctype="multipart/form-data", class_="ask", aria_label="Upload runs")  # fmt: skip
+    return tag("details", tag("summary", "Upload runs of your own"), form, words, open="" if opened else None)
+
+
+def _found(found: Audit, chosen: RunsForm) -> list[Markup]:
+    measure = chosen.measure or found.measures[0]
+    tables = [_means(found), *([_comparison(found)] if found.comparison is not None else [])]
+    body = [tag("div", *tables, class_="overview uneven" if len(found.report.runs) == 2 else "overview")]
+    body += [_measures(found, chosen, measure), tag("div", *_figures(found, measure), class_="figures")]
+    runs = enumerate(found.report.runs[:2])
+    worst = [_worst(found.worst(measure, run), shown(scores.name), measure, run) for run, scores in runs]
+    body.append(tag("div", *worst, class_="overview"))
+    notes = [*found.report.notes, *(found.comparison.notes if found.comparison else [])]
+    if notes:
+        items = [tag("li", shown(words)) for words in dict.fromkeys(notes)]
+        body.append(tag("details", tag("summary", f"Notes on the runs ({len(items)})"), tag("ul", *items)))
+    signatures = [tag("li", tag("code", one.signature)) for one in found.report.asked]
+    body.append(tag("details", tag("summary", "Details of the measures"), tag("ul", *signatures, class_="signatures")))
+    return body
+
+
+def _means(found: Audit) -> Markup:
+    head: list[tuple[object, str]] = [("measure", "code")]
+    head += [(shown(run.name), "number") for run in found.report.runs]
+    rows: list[list[object]] = []
+    for one in found.report.asked:
+        cells: list[object] = []
+        for run in found.report.runs:
+            mean = found.report.mean(run, one)
+            ends = f"[{n.mean(mean.low, 3)}, {n.mean(mean.high, 3)}], {mean.n:,} queries"
+            cells.append(tag("span", n.mean(mean.mean), tag("br"), tag("span", ends, class_="note")))
+        rows.append([tag("code", one.text), *cells])
+    return tag("section", p.data_table("Means over queries with 95% intervals", head, rows, "means"))
+
+
+def _comparison(found: Audit) -> Markup:
+    report = found.comparison
+    assert report is not None
+    head: list[tuple[object, str]] = [
+        ("measure", "code"), ("gain", "number"), ("95% interval", "number"), ("p (Holm)", "number"),
+        ("queries improved / unchanged / worsened", "number counts-head"), ("n queries", "number"),
+    ]  # fmt: skip
+    rows = []
+    for one in report.asked:
+        result = report.results[one.text]
+        ends = f"[{p.signed(result.low)}, {p.signed(result.high)}]"
+        counts = " / ".join(n.count(count) for count in (result.improved, result.unchanged, result.worsened))
+        holm = report.p_holm.get(one.text)
+        gain = p.gain_cell(result.gain, colored=found.is_significant(one.text))
+        rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
+    caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
+    note = (
+        f"Gain of the mean. p: null hypothesis: {report.nulls['p']}; corrected by Holm for the number of measures. "
+        f"A gain has a color where that p is below {SIGNIFICANT}."
+    )
+    return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
+
+
+def _measures(found: Audit, chosen: RunsForm, measure: str) -> Markup:
+    links = [
+        element("a", one, href=chosen.link(measure=one) + "#by-query", aria_current="true" if one == measure else None)
+        for one in found.measures
+    ]
+    title = tag("h2", f"Query by query: {measure}", id="by-query")
+    return tag("section", title, tag("p", join(links, " "), class_="sorting"), aria_labelledby="by-query")
+
+
+def _figures(found: Audit, measure: str) -> list[Markup]:
+    drawn, lines = [], []
+    values_room, gains_room = found.scale(measure)
+    for place, run in enumerate(found.report.runs[:4]):
+        values = found.values(measure, place)
+        share = np.arange(1, len(values) + 1) / max(len(values), 1)
+        lines.append(Line(shown(run.name), values, share, place))
+    about = About("distribution", f"How {measure} is spread over queries",
+                  "For each value the share of queries that have it or less, one line for each run.")  # fmt: skip
+    picture = steps(about, lines, measure, "share of queries", room=values_room)
+    drawn.append(_figure(picture, about.title, about.description))
+    if found.comparison is not None:
+        queries, gains = found.gains(measure)
+        sign = signs(gains)
+        better, worse = int((sign == 1).sum()), int((sign == -1).sum())
+        told = f"{better:,} queries improve, {worse:,} worsen, of {len(queries):,}."
+        about = About("gains", f"Gains of {shown(found.comparison.new)} on {measure}", told)
+        names = [f"improved: {better:,} queries", f"worsened: {worse:,} queries"]
+        drawn.append(_figure(sorted_gains(about, gains, "gain", names, gains_room), about.title, told))
+    return drawn
+
+
+def _figure(drawn: Markup, title: str, words: str) -> Markup:
+    return tag("figure", tag("div", drawn, class_="chart"), tag("figcaption", tag("strong", title), " ", words))
+
+
+def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup:
+    compared = place == 1
+    if compared and not worst:
+        return tag("section", tag("p", f"{run} is worse on no query by {measure}.", class_="note"))
+    head: list[tuple[object, str]] = [("query", "quote"), (measure, "number")]
+    head += [("gain", "number")] if compared else []
+    rows: list[list[object]] = []
+    for one in worst:
+        name: object = tag("code", shown(one.query_id))
+        if one.text:
+            name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
+        rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
+    caption = f"Where {run} is worse: largest losses" if compared else f"Worst queries of {run}"
+    return tag("section", p.data_table(caption, head, rows, f"worst-{place}"))

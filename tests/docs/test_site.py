@@ -1,0 +1,100 @@
+"""The site is built offline, whole, without a dead link, and loads nothing from elsewhere."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+from doc_blocks import PAGES, ROOT
+
+import askew
+from askew.app.build import recipe
+
+pytestmark = pytest.mark.xdist_group("site")
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / "tools" / "site" / f"{name}.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+check, notebooks, reference = load("check"), load("notebooks"), load("reference")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site):
+    assert list(check.problems(site)) == []
+
+
+def test_every_page_and_notebook_of_docs_is_a_page_of_the_site(site):
+    docs = ROOT / "docs"
+    for path in [page for page in PAGES if docs in page.parents] + sorted(docs.rglob("*.ipynb")):
+        assert (site / path.relative_to(docs)).with_suffix(".html").exists(), path
+
+
+def test_the_reference_has_every_public_name_and_command(site):
+    api, cli = ((site / name).read_text(encoding="utf-8") for name in ("api.html", "cli.html"))
+    measures = [name for name in askew.__all__ if isinstance(getattr(askew, name), askew.Measure)]
+    for name in set(askew.__all__) - {"__version__"}:
+        assert f'id="askew.{name}"' in api or (name in measures and f"<code>{name}</code>" in api), name
+    for name in ("measure", "compare", "audit", "train-ranker", "verify"):
+        assert f'id="{name}"' in cli
+
+
+def test_the_page_of_recipes_has_every_section_and_every_key():
+    text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    for section in (*recipe._TABLES, *recipe._LISTS):
+        assert f"\n## {section}\n" in text
+    for key in (*recipe._PUBLISH, "source", "fields", "split", "lexicon", "words", "names", "tokens", "measures"):
+        assert f"`{key}`" in text
+
+
+def test_dead_links_and_things_from_elsewhere_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#top">b</a><a href="b.html#gone">b</a><a href="c.html">c</a>'
+        '<a href="https://example.org">fine</a><script src="https://cdn.example/x.js"></script>'
+        '<style>@import "//fonts.example/a.css";</style><img src="no.png">'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="top">B</h1>')
+    (tmp_path / "s.css").write_text("@font-face { src: url(https://fonts.example/f.woff2) }")
+    assert list(check.problems(tmp_path)) == [
+        "a.html: loads https://cdn.example/x.js",
+        "a.html: loads //fonts.example/a.css",
+        "a.html: b.html#gone leads to no place of that page",
+        "a.html: c.html leads to no file",
+        "a.html: no.png leads to no file",
+        "s.css: loads https://fonts.example/f.woff2",
+    ]
+
+
+def test_a_notebook_shows_its_code_and_the_outputs_that_it_keeps():
+    cells = [
+        {"cell_type": "markdown", "source": ["# T"]},
+        {
+            "cell_type": "code", "source": ["1 + 1"],
+            "outputs": [
+                {"output_type": "stream", "text": ["```\n"]},
+                {"output_type": "execute_result", "data": {"text/html": ["<b>2</b>\n", "\n"], "text/plain": ["2"]}},
+            ],
+        },
+    ]  # fmt: skip
+    shown = '# T\n\n```python\n1 + 1\n```\n\n````text\n```\n````\n\n<div class="output">\n<b>2</b>\n</div>\n'
+    assert notebooks.as_markdown({"cells": cells}) == shown
+
+
+def test_settings_of_plugins_come_with_their_defaults():
+    table = reference.settings("filter")()
+    assert "`same = " in table and "| `rules` |" in table

@@ -1,0 +1,79 @@
+"""The main findings of a log: three sentences whose figures are those of the tables."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from askew.app.logs.analyze import analyze_log
+from askew.app.logs.demo import demo_report
+from askew.app.logs.findings import MOST, findings
+from askew.app.logs.page import report_page
+from askew.app.logs.settings import LogSettings
+from askew.logs.planted import Planted
+from askew.publish.page import numerals as n
+from askew.publish.page.markup import escape
+
+
+@pytest.fixture(scope="module")
+def report():
+    return demo_report(Planted(sessions=2500, users=600), LogSettings(min_events=5))
+
+
+def without(report, *names):
+    return replace(report, tables={name: table for name, table in report.tables.items() if name not in names})
+
+
+def test_a_page_begins_with_three_findings_and_folds_the_tables(report):
+    page = report_page(report)
+    told = [escape(sentence) for sentence in findings(report)]
+    assert len(told) == MOST and page.index(told[0]) < page.index(told[2]) < page.index("<table")
+    body = page.partition("<main>")[2]
+    assert body.index("<details") < body.index("<table") and body.count('<details class="folded">') >= 6
+    assert "This log is made up." in page
+
+
+def test_every_figure_of_a_finding_is_in_a_table(report):
+    often, changes, words = findings(report)
+    row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
+    assert f"{n.share(row['share'])} {n.share_interval(row['low'], row['high'])}" in often
+    groups = report.tables["groups"].filter(pl.col("group").is_in(report.groups)).sort("share", descending=True)
+    assert f"most often {groups['group'][0]}: {n.share(groups['share'][0])}" in often
+    clicks = report.tables["clicks"].filter(group="all", entry="all").to_dicts()[0]
+    assert n.share(clicks["after"]) in changes and n.mean(clicks["ratio"], 2) in changes
+    rho = report.tables["association"].filter(topic="overall")["rho"][0]
+    assert n.mean(rho, 2) in words
+
+
+@pytest.mark.parametrize(
+    ("low", "rho", "high", "words"),
+    [
+        (0.1, 0.2, 0.3, "words of the query are associated with"),
+        (-0.3, -0.2, -0.1, "words of the query are not associated with"),
+        (-0.1, 0.1, 0.3, "not clearly associated"),
+    ],
+)
+def test_the_sign_of_an_association_is_said_only_where_its_interval_excludes_zero(report, low, rho, high, words):
+    row = {"topic": ["overall"], "n": [50], "rho": [rho], "low": [low], "high": [high]}
+    assert words in findings(replace(report, tables={**report.tables, "association": pl.DataFrame(row)}))[2]
+
+
+def test_fewer_clicks_are_not_called_more(report):
+    clicks = report.tables["clicks"].with_columns(ratio=pl.lit(0.5))
+    told = findings(replace(report, tables={**report.tables, "clicks": clicks}))[1]
+    assert "click less often" in told and "more often" not in told
+
+
+def test_what_was_not_measured_is_replaced_by_what_was(report):
+    fewer = findings(without(report, "association", "kinds"))
+    assert len(fewer) == MOST and fewer[2].startswith("Groups are added most to queries about")
+    least = findings(without(report, "association", "kinds", "topics", "clicks", "ranks"))
+    assert len(least) == 2 and least[1].startswith("Half of the people")
+
+
+def test_a_log_without_a_group_says_so(tmp_path):
+    lines = ["user\ttime\tquery"]
+    lines += [f"u{i}\t2024-01-01 10:0{j}:00\t{text}" for i in range(8) for j, text in enumerate(("shoes", "red shoes"))]
+    (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
+    found = findings(analyze_log(tmp_path / "log.tsv", format="tsv", settings=LogSettings(topics="none")))
+    assert len(found) == 1 and found[0].startswith("None of 8 queries")

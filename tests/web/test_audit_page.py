@@ -1,0 +1,163 @@
+"""Audit: the numbers of askew audit --out, drawn anew; a file is data, never markup."""
+
+import json
+import re
+import shutil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_web_pages import Checker
+
+import askew
+from askew.app.audit import tables as t
+from askew.app.audit.facts import AuditFacts, read_audit
+from askew.app.audit.page import write_audit
+from askew.app.explore.opening import Sources, check_sources, open_sources
+from askew.core.errors import DataError
+from askew.publish.page.table import html_table
+from askew.web.pages.audit import audit_page
+from askew.web.pages.shell import render
+
+TEXTS = {
+    "d1": "A nurse helps his patients and he is kind.", "d2": "He is a nurse, and his brother is a nurse.",
+    "d3": "The ward opens at nine.", "d4": "Her school for nurses.",
+}  # fmt: skip
+EVIL = '<script>window.pwned=1</script>"><img src=x onerror=alert(1)> \u202e'
+
+
+def find(query, k):
+    words = query.split()
+    found = [(doc, sum(text.lower().count(word) for word in words), text) for doc, text in TEXTS.items()]
+    return [one for one in sorted(found, key=lambda one: -one[1]) if one[1]][:k]
+
+
+@pytest.fixture(scope="module")
+def report():
+    settings = askew.AuditSettings(methods=["reduce"], method_settings={"equivalence": {"model": "light"}})
+    queries = {"q1": "how to become a nurse", "q2": "nurse school", "q3": "ward of a hospital"}
+    return askew.audit(find, queries, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def folder(report, tmp_path_factory):
+    found = tmp_path_factory.mktemp("audits")
+    write_audit(report, found / "plain", keep_queries=False)
+    write_audit(report, found / "kept", keep_queries=True)
+    return found
+
+
+def test_the_numbers_of_a_file_are_those_of_the_audit(report, folder):
+    assert read_audit(folder / "kept") == AuditFacts.of(report.to_dict(keep_queries=True))
+    assert read_audit(folder / "plain") == AuditFacts.of(report.to_dict())
+
+
+def test_the_explorer_draws_the_same_tables_as_the_page_of_the_audit(folder):
+    found, page = read_audit(folder / "kept"), (folder / "kept" / "report.html").read_text()
+    tables = [t.means_table(found), *(t.parts_table(one, place) for place, one in enumerate(found.parts, 1))]
+    tables += [t.tried_table(found), t.sensitivity_table(found)] if found.tried else [t.sensitivity_table(found)]
+    for one in tables:
+        assert html_table(one) in page, one.name
+
+
+def test_a_folder_of_audits_is_listed_and_each_opens(service, folder):
+    client = service(sources=Sources(audit=folder))
+    first = client.get("/audit").text
+    assert 'href="/audit?name=plain"' in first and 'href="/audit?name=kept" aria-current="true"' in first
+    Checker(first).check()
+    plain = client.get("/audit", params={"name": "plain"}).text
+    assert "how to become a nurse" in first and "how to become a nurse" not in plain and "q1" in plain
+    assert "What to do next" in plain and plain.count('<details class="folded">') >= 4
+    one = service(sources=Sources(audit=folder / "plain")).get("/audit").text
+    assert "q1" in one and "?name=" not in one
+
+
+def test_only_audits_that_are_listed_can_be_opened(service, folder):
+    client = service(sources=Sources(audit=folder))
+    for name in ("nix", "../plain", "/etc", ".."):
+        reply = client.get("/audit", params={"name": name})
+        assert reply.status_code in (400, 404) and "kept, plain" in reply.text, name
+
+
+def hostile(value):
+    """The same values with every text replaced by markup."""
+    if isinstance(value, dict):
+        return {(EVIL if key not in _KEYS else key): hostile(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [hostile(one) for one in value]
+    return EVIL if isinstance(value, str) else value
+
+
+# The names that the file has by itself; any other key is a text from elsewhere.
+_NAMES = """
+askew engine k queries unanswered groups deciding verdict measures per_query parts worst reformulations
+dropped_reformulations sensitivity reranking next_steps failures reading effectiveness agree model notes mean
+low high n interval better signature run measure resolver mentions judged value kind name share found amounts
+net net_low net_high query_id lean named text method same natural kept lean_verdict outcome gain suggested
+lean_before lean_after effectiveness_before effectiveness_after holds of reformulations_lean_less
+reformulations_compared combinations label toward before after
+"""
+_KEYS = frozenset(_NAMES.split())
+
+
+def test_a_hostile_file_stays_text(service, folder, tmp_path):
+    shutil.copytree(folder / "kept", tmp_path / "evil")
+    read = json.loads((tmp_path / "evil" / "audit.json").read_text())
+    (tmp_path / "evil" / "audit.json").write_text(json.dumps(hostile(read)))
+    (tmp_path / "evil" / "report.html").write_text("<script>window.pwned=2</script>")
+    reply = service(sources=Sources(audit=tmp_path)).get("/audit")
+    assert reply.status_code == 200 and "pwned=2" not in reply.text
+    assert "<script>window" not in reply.text and "<img" not in reply.text and "\u202e" not in reply.text
+    assert "&lt;script&gt;window.pwned=1&lt;/script&gt;" in reply.text
+    Checker(reply.text).check()
+    assert "unsafe" not in reply.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"engine": 1}', "null", '{"measures": {"a": 1}}'])
+def test_a_file_that_is_no_audit_is_refused_in_one_line(service, tmp_path, text):
+    (tmp_path / "audit.json").write_text(text)
+    with pytest.raises(DataError, match="askew audit --out") as told:
+        read_audit(tmp_path)
+    assert "\n" not in str(told.value)
+    assert service(sources=Sources(audit=tmp_path)).get("/audit").status_code == 400
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(_KEYS)), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_whatever_one_value_of_a_file_becomes_it_is_a_page_or_one_line(report, folder, data):
+    read = json.loads((folder / "kept" / "audit.json").read_text())
+    read[data.draw(st.sampled_from(sorted(read)))] = data.draw(JSON)
+    path = folder / "changed"
+    path.mkdir(exist_ok=True)
+    (path / "audit.json").write_text(json.dumps(read))
+    try:
+        found = read_audit(path)
+    except DataError:
+        return
+    finally:
+        shutil.rmtree(path)
+    Checker(render(audit_page(found, "x", {})).decode()).check()
+
+
+def test_a_folder_without_an_audit_is_refused_before_anything_is_opened(tmp_path):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        for opens in (check_sources, open_sources):
+            with pytest.raises(DataError, match=r"audit= .*askew audit --out"):
+                opens(Sources(audit=folder))
+
+
+def test_without_an_audit_the_page_says_how_one_is_made(client):
+    text = client.get("/audit").text
+    assert "askew audit" in text and "askew serve --audit AUDIT" in text
+
+
+def test_links_to_runs_of_earlier_versions_still_lead_there(client):
+    reply = client.get("/audit?run=demo:bm25.run&measure=RR@10", follow_redirects=False)
+    assert reply.status_code == 308 and reply.headers["location"] == "/runs?run=demo:bm25.run&measure=RR@10"
+    assert re.search("<h1>Runs</h1>", client.get("/audit?run=demo:bm25.run").text)

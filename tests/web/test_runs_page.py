@@ -1,0 +1,85 @@
+"""Runs: plain words, curves of a bounded number of points, scales that do not depend on what is drawn."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askew.app.explore.audit import audit
+from askew.corpora.demo import demo_files
+from askew.corpora.memory import run_in_memory
+from askew.corpora.runs import read_run
+from askew.publish.page.charts import COLUMNS, Line, sorted_gains, steps, thinned
+from askew.publish.page.frame import About
+from askew.web.pages.runs import RunsForm, runs_page
+from askew.web.pages.shell import render
+
+ABOUT = About("x", "x", "x")
+
+
+def points(svg):
+    """The most points of a path."""
+    return max(len(re.findall("[HLV]", path)) for path in re.findall(r' d="([^"]*)"', svg))
+
+
+@given(st.integers(1, 5000))
+def test_a_curve_has_a_bounded_number_of_points_whatever_the_number_of_queries(n):
+    values = np.sort(np.random.default_rng(n).normal(size=n))
+    drawn = steps(ABOUT, [Line("a", values, np.arange(1, n + 1) / n, 0)], "x", "y")
+    assert points(drawn) <= 2 * COLUMNS
+    assert points(sorted_gains(ABOUT, values, "gain")) <= 2 * COLUMNS + 2
+
+
+def test_a_thinned_curve_keeps_its_ends_and_is_off_by_less_than_can_be_seen():
+    n = 100_000
+    values = np.sort(np.random.default_rng(0).normal(size=n))
+    line = Line("a", values, np.arange(1, n + 1) / n, 0)
+    found = thinned(line)
+    assert len(found.x) == COLUMNS and (found.x[0], found.x[-1]) == (values[0], values[-1])
+    drawn = found.y[np.searchsorted(found.x, values, side="right").clip(1) - 1]
+    assert np.abs(drawn - line.y).max() <= 1.01 / (COLUMNS - 1)
+
+
+def test_the_page_of_a_run_with_thousands_of_queries_is_no_larger_than_that_of_a_hundred(explorer):
+    rng = np.random.default_rng(3)
+    docs = [str(one) for one in explorer.searched.ranker.doc_ids.to_pylist()]
+
+    def page(n):
+        runs = {}
+        for name in ("a", "b"):
+            lists = {f"q{i}": {docs[j]: float(10 - r) for r, j in enumerate(rng.choice(len(docs), 3, False))}
+                     for i in range(n)}  # fmt: skip
+            runs[name] = run_in_memory(lists, name)
+        return len(render(runs_page({}, RunsForm(("a", "b"), measure="ARaB(tf)@10"), audit(runs, explorer), "", "")))
+
+    assert page(4000) < 1.6 * page(400)
+
+
+@pytest.fixture(scope="module")
+def both(explorer):
+    return {path.name: read_run(path) for path in demo_files().runs}
+
+
+def test_scales_are_those_of_the_measure_and_not_of_the_largest_bar(both, explorer):
+    names = list(both)
+    two, same = audit(both, explorer), audit({"a": both[names[0]], "b": both[names[0]]}, explorer)
+    assert two.scale("nDCG@10") == same.scale("nDCG@10") == ((0.0, 1.0), (-1.0, 1.0))
+    (low, high), gains = two.scale("ARaB(tf)@10")
+    values = np.concatenate([two.values("ARaB(tf)@10", run) for run in (0, 1)])
+    assert (low, high) == (min(values.min(), 0), max(values.max(), 0))
+    assert gains == (-np.abs(values).max(), np.abs(values).max())
+
+
+def test_counts_of_queries_have_their_unit_and_no_word_is_retired(client):
+    text = client.get("/runs?run=demo:bm25.run&run=demo:minilm.run").text
+    assert "queries improved / unchanged / worsened" in text and re.search("improved: [0-9]+ queries", text)
+    assert "helped" not in text and "hurt" not in text and ">n<" not in text
+
+
+def test_without_runs_the_upload_is_open_and_the_page_says_what_to_do(service, tmp_path):
+    from askew.app.explore.opening import Sources
+
+    text = service(sources=Sources(store=tmp_path)).get("/runs").text
+    assert '<details open="">' in text and "Tick one run" in text

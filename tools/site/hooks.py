@@ -1,0 +1,75 @@
+"""What MkDocs runs while it builds the site (``hooks`` in mkdocs.yml).
+
+Notebooks become pages. A page that says ``<!-- generated: NAME -->`` gets that part of the reference, and one that says
+``<!-- file: PATH -->`` a file of the repository. Links that leave docs/ have no page on the site: they become the path.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from notebooks import as_markdown
+from reference import GENERATED
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+_GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+_FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)[ ]*$)", re.MULTILINE | re.DOTALL)
+_ELSEWHERE = re.compile(r"^(?:[a-z]+:|#|/)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Notebooks are pages, under the same name."""
+    for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        notebook = json.loads(Path(str(file.abs_src_path)).read_text(encoding="utf-8"))
+        name = file.src_uri.removesuffix(".ipynb") + ".md"
+        files.append(File.generated(config, name, content=as_markdown(notebook)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page with its generated parts and files, and with links that lead to pages of the site."""
+    markdown = _GENERATED.sub(lambda found: _generated(found[1], page), markdown)
+    own = PurePosixPath("docs") / page.file.src_uri
+    if found := _FILE.search(markdown):
+        included = ROOT / found[1]
+        text = re.sub(r"\A# .*\n", "", included.read_text(encoding="utf-8"))
+        markdown = _FILE.sub(lambda _: _linked(text, PurePosixPath(found[1]).parent, own.parent), markdown)
+    return _linked(markdown, own.parent, own.parent)
+
+
+def _generated(name: str, page: Any) -> str:
+    if name not in GENERATED:
+        raise PluginError(f"{page.file.src_uri}: expected one of {', '.join(GENERATED)}, found {name!r}")
+    return GENERATED[name]()
+
+
+def _linked(markdown: str, written_in: PurePosixPath, shown_in: PurePosixPath) -> str:
+    """Links of a text that was written for one folder of the repository, as a page in another one has them."""
+    parts = _FENCE.split(markdown)
+    parts[::2] = [_LINK.sub(lambda found: _link(found, written_in, shown_in), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _link(found: re.Match[str], written_in: PurePosixPath, shown_in: PurePosixPath) -> str:
+    label, target = found[1], found[2]
+    if _ELSEWHERE.match(target):
+        return found[0]
+    path, _, anchor = target.partition("#")
+    place = normpath(str(written_in / path))
+    if not (ROOT / place).exists():
+        return found[0]  # MkDocs reports it as a dead link
+    if not place.startswith("docs/") or (ROOT / place).is_dir():
+        return label if label.strip("`") == place else f"{label} (`{place}` in the repository)"
+    up = PurePosixPath(place).relative_to("docs")
+    steps = len(shown_in.relative_to("docs").parts)
+    shown = "../" * steps + str(up)
+    shown = re.sub(r"\.ipynb$", ".md", shown)
+    return f"[{label}]({shown}{'#' + anchor if anchor else ''})"
