@@ -70,9 +70,11 @@ def served(folder: Path) -> Iterator[str]:
 def take(browser: Any, url: str, path: str, width: int, theme: str, file: Path) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = context.new_page()
+    # What is compiled at the first use, and a language model, take a while.
+    page.set_default_timeout(300_000)
     page.goto(url + path)
     if page.locator("[data-load]").count():
-        page.wait_for_selector(".reformulations", timeout=300_000)
+        page.wait_for_selector(".reformulations")
     high = min(page.evaluate("document.documentElement.scrollHeight"), HIGHEST)
     page.set_viewport_size({"width": width, "height": high})
     page.screenshot(path=file)
