@@ -102,8 +102,9 @@ def make_pairs(
     kept = np.flatnonzero(reasons == 0)
     columns = _columns(directions, old, new, kept)
     text = take_texts(originals.get_column("text"), query[kept]).alias("original_text")
-    rest = variants.drop([text.name, *(column.name for column in columns)], strict=False)
-    table = rest.drop(map(column_of, directions))[kept].hstack([text, *columns])
+    replaced = {text.name, *(column.name for column in columns), *map(column_of, directions)}
+    rest = pl.DataFrame([column for column in variants.get_columns() if column.name not in replaced])
+    table = rest[kept].hstack([text, *columns])
     pairs = PairTable(table, query[kept], len(originals), dict(directions), _count(reasons))
     gains = [[pairs.values(gain_column(name)) for name in side] for side in (effectiveness, bias)]
     return pairs.with_columns(outcome=_outcomes(gains[0], gains[1], len(kept), tolerance))
