@@ -19,8 +19,8 @@ class Texts:
         self.asked = []
 
     def __call__(self, docs):
-        self.asked += docs
-        return [TEXTS[doc] for doc in docs]
+        self.asked += docs.tolist()
+        return pa.array([TEXTS[doc] for doc in docs], pa.large_string())
 
 
 @given(st.lists(st.lists(st.integers(0, len(TEXTS) - 1), min_size=1, unique=True), max_size=6))

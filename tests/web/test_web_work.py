@@ -62,6 +62,23 @@ def test_more_than_may_wait_is_refused_at_once_and_later_there_is_room_again():
     assert asyncio.run(go()) == (1, "again", 0)
 
 
+def test_who_would_wait_too_long_is_told_for_how_long():
+    async def go():
+        work, gate = Work(1, 100, 1000, seconds=10.0), threading.Event()
+        work._each = 4.0
+        held = [asyncio.ensure_future(work.run(gate.wait)) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy) as refused:
+            await work.run(lambda: None)
+        gate.set()
+        await asyncio.gather(*held)
+        assert await work.run(lambda: "again") == "again"
+        work.close()
+        return refused.value.seconds, work._each < 4.0
+
+    assert asyncio.run(go()) == (13, True)
+
+
 def test_work_whose_asker_has_left_is_counted_until_it_is_done():
     async def go():
         work, gate = Work(1, 0, 1000), threading.Event()

@@ -42,6 +42,7 @@ def light_similarity(originals: Sequence[str], candidates: Sequence[str]) -> Flo
     return np.fromiter(cosines, np.float64, len(candidates))
 
 
+@lru_cache(maxsize=256)
 def text_vector(text: str) -> Vector:
     """The features of a text, and the length of its vector."""
     features: dict[str, float] = {}

@@ -13,6 +13,7 @@ Only the named measures select. The others are carried along to be reported, and
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,12 @@ SAME, REPEATED, UNSCORED = "same as the original", "repeated text", "no score"
 UNSCORED_ORIGINAL = "no score for the original"
 # A judged query without any relevant document has no effectiveness, so nothing can be gained or lost on it.
 NO_EFFECTIVENESS = "no effectiveness for the query (no relevant document)"
+
+
+# So few rows are done before polars has woken its threads: a query of the explorer has a dozen variants.
+_FEW = 1000
+# White space as polars has it.
+_BLANKS = re.compile("[\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+")
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class PairTable:
         taken = [name for name in columns if name in self.table.columns]
         if taken:
             raise DataError(f"selection: the table has a column {taken[0]!r} already; give it another name")
-        return replace(self, table=self.table.with_columns(added))
+        return replace(self, table=self.table.hstack(added))
 
 
 def make_pairs(
@@ -94,9 +101,10 @@ def make_pairs(
         _mark_texts(_words(originals, variants, query), query, reasons)
     kept = np.flatnonzero(reasons == 0)
     columns = _columns(directions, old, new, kept)
-    table = variants.drop(map(column_of, directions))[kept].with_columns(
-        originals.get_column("text").gather(query[kept]).alias("original_text"), *columns
-    )
+    text = take_texts(originals.get_column("text"), query[kept]).alias("original_text")
+    replaced = {text.name, *(column.name for column in columns), *map(column_of, directions)}
+    rest = pl.DataFrame([column for column in variants.get_columns() if column.name not in replaced])
+    table = rest[kept].hstack([text, *columns])
     pairs = PairTable(table, query[kept], len(originals), dict(directions), _count(reasons))
     gains = [[pairs.values(gain_column(name)) for name in side] for side in (effectiveness, bias)]
     return pairs.with_columns(outcome=_outcomes(gains[0], gains[1], len(kept), tolerance))
@@ -122,12 +130,11 @@ def check_scored(scored: pl.DataFrame, measures: Sequence[str], directions: Mapp
 
 def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
     """The originals, the other variants, and for each of these the row of its original."""
+    if _is_one_query(scored):
+        return scored[:1], scored[1:], np.zeros(len(scored) - 1, np.int64)
     is_original = pl.col("method") == ORIGINAL
     originals, variants = scored.filter(is_original), scored.filter(~is_original)
     ids = originals.get_column("query_id")
-    if len(ids) == 1 and (variants.get_column("query_id") == ids[0]).all():
-        # One query, as in the explorer: there is nothing to look up.
-        return originals, variants, np.zeros(len(variants), np.int64)
     if ids.n_unique() < len(ids):
         query = ids.filter(ids.is_duplicated())[0]
         raise DataError(
@@ -141,6 +148,14 @@ def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
             f"query {missing.item(0, 0)!r}: expected exactly one variant whose method is {ORIGINAL!r}, found none"
         )
     return originals, variants, found.get_column("_query").to_numpy().astype(np.int64)
+
+
+def _is_one_query(scored: pl.DataFrame) -> bool:
+    """Whether these are the variants of one query, its original first, as in the explorer."""
+    if not 0 < len(scored) <= _FEW:
+        return False
+    methods, ids = scored.get_column("method").to_list(), scored.get_column("query_id").to_list()
+    return methods[0] == ORIGINAL and methods.count(ORIGINAL) == 1 and ids.count(ids[0]) == len(ids)
 
 
 def numbers(table: pl.DataFrame, name: str) -> Floats:
@@ -172,23 +187,48 @@ def _unscored(
     return reasons
 
 
-def _words(originals: pl.DataFrame, variants: pl.DataFrame, query: Ints) -> pl.DataFrame:
-    before = one_line(originals.get_column("text")).gather(query)
-    after = one_line(variants.get_column("text"))
-    return pl.DataFrame({"words": after, "same": after == before})
+def take_texts(texts: pl.Series, rows: Ints) -> pl.Series:
+    """The texts of some rows."""
+    if len(rows) > _FEW:
+        return texts.gather(rows)
+    every = texts.to_list()
+    return pl.Series([every[row] for row in rows.tolist()], dtype=pl.String)
+
+
+def _words(originals: pl.DataFrame, variants: pl.DataFrame, query: Ints) -> tuple[pl.Series, pl.Series]:
+    """Of each variant the words of the original and its own."""
+    before = take_texts(one_line(originals.get_column("text")), query)
+    return before, one_line(variants.get_column("text"))
 
 
 def one_line(texts: pl.Series) -> pl.Series:
     """Texts with one blank where there is white space."""
+    if len(texts) <= _FEW:
+        return pl.Series([_BLANKS.sub(" ", text).strip(" ") for text in texts.to_list()], dtype=pl.String)
     return texts.str.replace_all(r"\s+", " ").str.strip_chars()
 
 
-def _mark_texts(words: pl.DataFrame, query: Ints, reasons: Any) -> None:
-    reasons[words.get_column("same").to_numpy()] = _REASONS.index(SAME)
+def _mark_texts(words: tuple[pl.Series, pl.Series], query: Ints, reasons: Any) -> None:
+    before, after = words
+    if len(query) <= _FEW:
+        _mark_few_texts(before.to_list(), after.to_list(), query.tolist(), reasons)
+        return
+    reasons[(after == before).to_numpy()] = _REASONS.index(SAME)
     left = np.flatnonzero(reasons == 0)
-    texts = pl.DataFrame({"query": query[left], "words": words.get_column("words").gather(left)})
+    texts = pl.DataFrame({"query": query[left], "words": after.gather(left)})
     first = texts.select(pl.struct("query", "words").is_first_distinct()).to_series().to_numpy()
     reasons[left[~first]] = _REASONS.index(REPEATED)
+
+
+def _mark_few_texts(before: list[str], after: list[str], query: list[int], reasons: Any) -> None:
+    seen = set[tuple[int, str]]()
+    for row, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old == new:
+            reasons[row] = _REASONS.index(SAME)
+        elif not reasons[row] and (query[row], new) in seen:
+            reasons[row] = _REASONS.index(REPEATED)
+        elif not reasons[row]:
+            seen.add((query[row], new))
 
 
 def _count(reasons: Any) -> Counter[str]:
@@ -211,7 +251,10 @@ def _outcomes(effectiveness: list[Floats], bias: list[Floats], rows: int, tolera
     """A side that nothing was named for has no outcome, which is not the same as an equal one."""
     if not effectiveness or not bias:
         return pl.Series([None] * rows, dtype=pl.String)
-    codes = pl.Series(outcome_codes(effectiveness, bias, tolerance), dtype=pl.Int64)
+    found = outcome_codes(effectiveness, bias, tolerance)
+    if rows <= _FEW:
+        return pl.Series([None if code == UNKNOWN else OUTCOMES[code] for code in found.tolist()], dtype=pl.String)
+    codes = pl.Series(found, dtype=pl.Int64)
     return pl.Series(OUTCOMES).gather(codes.replace(UNKNOWN, None))
 
 

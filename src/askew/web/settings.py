@@ -20,11 +20,12 @@ class ServerLimits:
     """How much is taken on. What goes beyond is refused with a clear answer, never half done.
 
     ``rate`` is in requests a second for each client, ``burst`` how many may come at once. ``waiting`` requests may wait
-    for one of the ``threads``; more are told to come back. ``open`` requests may be there at once, and ``uploading``
-    uploads among them. At most ``connections`` are open, ``per_address`` of them from one address. The head of a
-    request has to come within ``head_seconds``. Its body may pause for ``body_seconds`` and has to be whole after
-    ``whole_seconds``. An answer of which nothing is taken for ``stall_seconds`` is given up. Runs are measured one
-    after the other, ``measuring`` of them may wait, and each has ``measure_seconds``.
+    for one of the ``threads``, and as many for reformulations, none for more than ``wait_seconds``. ``open`` requests
+    may be there at once, and ``uploading`` uploads among them. At most ``connections`` are open, ``per_address`` of
+    them from one address. The head of a request has to come within ``head_seconds``. Its body may pause for
+    ``body_seconds`` and has to be whole after ``whole_seconds``. An answer of which nothing is taken for
+    ``stall_seconds`` is given up. Runs are measured one after the other, ``measuring`` of them may wait, and each has
+    ``measure_seconds``.
     """
 
     body_bytes: int = 1 << 20
@@ -33,6 +34,7 @@ class ServerLimits:
     burst: int = 60
     threads: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
     waiting: int = 400
+    wait_seconds: float = 20.0
     cache_bytes: int = 32 << 20
     uploads: int = 16
     open: int = 1000

@@ -21,8 +21,6 @@ from askew.web.uploads import Uploads
 from askew.web.work import Work
 
 _MOST_TABLES = 8
-# So many requests for reformulations may wait.
-_MOST_WRITING = 50
 
 
 class Site:
@@ -34,7 +32,7 @@ class Site:
         self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
         self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
         # A language model takes seconds, and no search waits for it.
-        self.writing = Work(1, _MOST_WRITING, limits.cache_bytes)
+        self.writing = Work(1, limits.waiting, limits.cache_bytes, limits.wait_seconds)
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)

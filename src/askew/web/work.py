@@ -6,12 +6,15 @@ Everything here is used from one event loop, so counting needs no lock.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_LATEST = 0.2
 
 
 class Busy(Exception):
@@ -23,24 +26,37 @@ class Busy(Exception):
 
 
 class Work:
-    """Runs functions in threads; at most ``waiting`` of them wait."""
+    """Runs functions in threads. At most ``waiting`` of them wait, and none that would wait for over ``seconds``.
 
-    def __init__(self, threads: int, waiting: int, cache_bytes: int) -> None:
+    How long one would wait is known by how long the last ones took.
+    """
+
+    def __init__(self, threads: int, waiting: int, cache_bytes: int, seconds: float = math.inf) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="askew-work")
-        self._threads, self._most = threads, threads + waiting
+        self._threads, self._most, self._seconds = threads, threads + waiting, seconds
+        self._each = 0.0
         self._kept = Kept(cache_bytes)
         self._flying: dict[Hashable, asyncio.Future[bytes]] = {}
         self.taken = 0
 
     async def run(self, make: Callable[[], T], weight: int = 1) -> T:
         """The result of a function, or Busy at once. What does the work of several counts for as many."""
-        if self.taken >= self._most or (self.taken and self.taken + weight > self._most):
-            raise Busy(1 + self.taken // (50 * self._threads))
+        wait = self.taken * self._each / self._threads
+        if self.taken >= self._most or (self.taken and (self.taken + weight > self._most or wait > self._seconds)):
+            raise Busy(1 + math.ceil(wait))
         self.taken += weight
-        future = asyncio.get_running_loop().run_in_executor(self._pool, make)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: self._timed(make, weight))
         # Counted until it is done, even if whoever asked has left.
         future.add_done_callback(lambda done: self._done(done, weight))
         return await asyncio.shield(future)
+
+    def _timed(self, make: Callable[[], T], weight: int) -> T:
+        start = time.perf_counter()
+        try:
+            return make()
+        finally:
+            # A mean in which the last ones count most.
+            self._each += _LATEST * ((time.perf_counter() - start) / weight - self._each)
 
     def _done(self, future: asyncio.Future[T], weight: int) -> None:
         self.taken -= weight

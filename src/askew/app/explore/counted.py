@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from askew.mentions.count import MentionCounter
 from askew.mentions.resolved import WhoCounter
 from askew.plugins.kinds import DocMentions
 
-# The texts of some documents by their ordinals.
-TextsOf = Callable[[Sequence[int]], list[str]]
+Ordinals = npt.NDArray[np.integer[Any]]
 
 
 class CountedOnce:
@@ -27,14 +26,14 @@ class CountedOnce:
         self._counter = counter
         self._kept: DocMentions | None = None
 
-    def of(self, docs: npt.NDArray[np.integer[Any]], documents: int, texts: TextsOf) -> DocMentions:
+    def of(self, docs: Ordinals, documents: int, texts: Callable[[Ordinals], pa.Array]) -> DocMentions:
         """The mentions in some documents of a collection of so many."""
         kept = self._kept
         if kept is None or len(kept.known) != documents:
             kept = None
         new = docs if kept is None else docs[~kept.known[docs]]
         if len(new):
-            counted = self._counter.count(pa.array(texts(new.tolist()), pa.large_string()))
+            counted = self._counter.count(texts(new))
             if kept is None:
                 shape = (documents, counted.counts.shape[1])
                 kept = self._kept = DocMentions(

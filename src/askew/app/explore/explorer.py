@@ -31,6 +31,7 @@ from askew.app.explore.answers import (
 )
 from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.english import counts_english, is_english, not_english_note
+from askew.app.explore.frames import frame_of
 from askew.app.explore.leaning import MOST, LeanDrawing
 from askew.app.explore.reasons import CountedPart, Reasons, ShownMark, counted_parts
 from askew.app.explore.scoring import Grades, ListScorer
@@ -254,11 +255,10 @@ class Explorer:
         scores = self._score(hits, grades)
         effectiveness, proxy = self._placed(grades)
         directions = {**self.scorer.directions(grades is not None), AGREEMENT: Direction.UP}
-        table = pl.DataFrame(pl.from_arrow(made.table)).with_columns(
-            *(pl.Series(column_of(name), values) for name, values in scores.items()),
-            pl.Series(column_of(AGREEMENT), _agreements(hits)),
-        )
-        chosen = Pareto(effectiveness, self.lean).select_counted(table.filter(pl.Series(found)), directions)
+        columns = {column_of(name): values for name, values in {**scores, AGREEMENT: _agreements(hits)}.items()}
+        table = frame_of(made.table, columns)
+        answered = table if found.all() else table.filter(pl.Series(found))
+        chosen = Pareto(effectiveness, self.lean).select_counted(answered, directions)
         lost = {**made.dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
         original = self._original(table, directions)
         return Alternatives(
@@ -281,7 +281,7 @@ class Explorer:
         return placed or AGREEMENT, placed is None
 
     def _original(self, table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
-        row = table.filter(pl.col("method") == ORIGINAL).row(0, named=True)
+        row = table.row(table.get_column("method").to_list().index(ORIGINAL), named=True)
         values = {name: _number(row[column_of(name)]) for name in directions}
         named = self._rules.groups(row["text"])
         return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, named)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from askew.app.explore.counted import CountedOnce, TextsOf
+from askew.app.explore.counted import CountedOnce, Ordinals
 from askew.app.scoring.decompose import Decomposition, decompose_run
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.relevance import RelevanceSource
@@ -24,6 +24,8 @@ from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
 Grades = Mapping[str, int]
+# The texts of some documents by their ordinals.
+TextsOf = Callable[[Sequence[int]], list[str]]
 # All lists are of one query.
 _QUERY = pa.scalar("query", pa.string())
 
@@ -81,10 +83,18 @@ class ListScorer:
         numbered = replace(hits, docs=docs.astype(np.int32))
         found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
         # The documents are numbered among themselves; those that are only judged come last and have no text.
-        ids = [*found, *(doc for doc in grades or {} if doc not in set(found))]
+        have = set(found)
+        ids = [*found, *(doc for doc in grades or {} if doc not in have)]
+        columns: dict[bytes, pa.Array] = {}
+
+        def column(docs: Ordinals) -> pa.Array:
+            # Counters that share work know it by the array, so all keys get the same one.
+            if (key := docs.tobytes()) not in columns:
+                columns[key] = pa.array(texts(docs.tolist()), pa.large_string())
+            return columns[key]
 
         def count(key: CountKey) -> DocMentions:
-            return self._counted[key].of(places, len(doc_ids), texts)
+            return self._counted[key].of(places, len(doc_ids), column)
 
         names = pa.array([str(row) for row in range(len(hits))], pa.string())
 

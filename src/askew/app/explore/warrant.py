@@ -101,7 +101,9 @@ class WarrantRules:
 
     def groups(self, query: str) -> tuple[str, ...]:
         """The groups that the words of a query name."""
-        return self.look(query).groups
+        if counts_english(self._groups.lexicon) and not is_english(query):
+            return ()
+        return _named(self._groups.find(query))
 
     def without_group(self, query: str) -> str | None:
         """The query with the words of a group exchanged or left out so that it names none, where there is a way."""

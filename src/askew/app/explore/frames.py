@@ -1,0 +1,18 @@
+"""The few rows of one query as a table of polars, made without waking its threads: those cost more than the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+import pyarrow as pa
+
+from askew.core.ranking import Floats
+
+_KINDS = {pa.string(): pl.String, pa.float64(): pl.Float64, pa.bool_(): pl.Boolean}
+
+
+def frame_of(table: pa.Table, numbers: Mapping[str, Floats]) -> pl.DataFrame:
+    """A table of texts, numbers and flags, with more columns of numbers."""
+    known = [pl.Series(one.name, table[one.name].to_pylist(), _KINDS[one.type]) for one in table.schema]
+    return pl.DataFrame([*known, *(pl.Series(name, values) for name, values in numbers.items())])
