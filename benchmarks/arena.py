@@ -61,6 +61,12 @@ SHOWN = {
     "nDCG@10": "nDCG@10", "ARaB(tf)@10": "|ARaB(tf)|", "ARaB(tf,lexicon=rekabsaz2021)@10": "other lexicon",
     "ARaB(tf,who=generic)@10": "generic mentions",
 }  # fmt: skip
+# The measures as headers of a Markdown table, and the collections as a reader knows them.
+HEADER = tuple(label.replace("|", r"\|") for label in SHOWN.values())
+NAMES = {
+    "boolq, base bm25": "BoolQ", "fairytaleqa, base bm25": "FairytaleQA", "dl, base bm25": "DL",
+    "dl, base dense": "DL, dense base",
+}  # fmt: skip
 # What a trained cross-encoder costs: one search, and each of its 100 documents read with the query.
 COSTS = {"searches": 1, "model_calls": 100}
 
@@ -157,53 +163,60 @@ def show(options: argparse.Namespace) -> None:
         print(f"\n{title}: {len(report.query_ids):,} queries")
         print_table(report)
         reports[title] = report
-    print("\nmethods of the conclusions: change against the base [95%]")
+    print("\nmethods of the conclusions: change against the base [95%]\n")
+    print_row("method", "collection", *HEADER, "top 10 kept", "searches", "model calls")
+    print_row("---", "---", *["--:"] * (len(HEADER) + 3))
     for name in NAMED:
         for title, report in reports.items():
             print_named(name, title, report)
-    print(f"\nchange against {GREEDY}, paired by query [95%]")
+    print(f"\nchange against {GREEDY}, paired by query [95%]\n")
+    print_row(f"method, against {GREEDY}", "collection", *HEADER)
+    print_row("---", "---", *["--:"] * len(HEADER))
     for name in RIVALS:
         for title, report in reports.items():
             print_rival(name, title, report)
-    for name in COLLECTIONS:
-        print_seeds(name)
+    print_seeds()
 
 
-def print_seeds(name: str) -> None:
-    """The sweep of the rewriting model on one collection: the changes with each seed."""
-    files = [KEPT / f"{name}.parquet", *sorted(KEPT.glob(f"{name}-seed*.parquet"))]
-    if len(files) == 1:
-        return
-    print(f"\n{name}, base bm25: change with each of {len(files)} seeds of the rewriting model")
+def print_seeds() -> None:
+    """The sweep of the rewriting model: the changes with each seed, and their range."""
+    print("\nstrength of the rewriting model (reformulations searched per query): change with each seed\n")
+    print_row("strength", "collection", "seeds", *HEADER)
+    print_row("---", "---", "--:", *["--:"] * len(HEADER))
     method, _, strengths = SWEEP.partition("@")
-    for strength in strengths.split(","):
-        rows = [row for (report,) in map(show_bench, [[file] for file in files]) for row in report.rows]
-        found = [row.cells for row in rows if row.method.row_text == f"{method}@{strength}"]
-        shown = (f"{label} " + " ".join(f"{one[key].change:+.1f}%" for one in found) for key, label in SHOWN.items())
-        print(f"{method}@{strength}: " + "; ".join(shown))
+    for name in COLLECTIONS:
+        files = [KEPT / f"{name}.parquet", *sorted(KEPT.glob(f"{name}-seed*.parquet"))]
+        rows = [row for report in show_bench(files) for row in report.rows]
+        for strength in strengths.split(",") if len(files) > 1 else []:
+            found = [row.cells for row in rows if row.method.row_text == f"{method}@{strength}"]
+            assert len(found) == len(files), f"expected {method}@{strength} in each of {files}"
+            cells = (" ".join(f"{one[key].change:+.1f}%" for one in found) for key in SHOWN)
+            print_row(f"`{method}@{strength}`", NAMES[f"{name}, base bm25"], f"{len(found)}", *cells)
+
+
+def print_row(*cells: str) -> None:
+    """A row of a Markdown table."""
+    print(f"| {' | '.join(cells)} |")
 
 
 def print_named(name: str, title: str, report: Any) -> None:
-    """One method on one collection, on one line."""
+    """One method on one collection: a row."""
     for row in report.rows:
         if row.method.row_text == name:
-            costs = row.costs
-            print(
-                f"{name.removeprefix('run:')} on {title}: {changes(row.cells)}; top 10 kept {costs.kept:.0%}; "
-                f"searches {count_text(costs.searches)}, model calls {count_text(costs.model_calls)}"
-            )
+            costs = (f"{row.costs.kept:.0%}", count_text(row.costs.searches), count_text(row.costs.model_calls))
+            print_row(f"`{name.removeprefix('run:')}`", NAMES[title], *changes(row.cells), *costs)
 
 
 def print_rival(name: str, title: str, report: Any) -> None:
-    """One method against the greedy window on one collection, on one line."""
+    """One method against the greedy window on one collection: a row."""
     values = merged_seeds(report.scored, report.asked)
     if name in values and GREEDY in values:
         cells = compared({GREEDY: values[GREEDY], name: values[name]}, report.asked)
-        print(f"{name} against {GREEDY} on {title}: {changes(cells[name])}")
+        print_row(f"`{name}`", NAMES[title], *changes(cells[name]))
 
 
-def changes(cells: Any) -> str:
-    return "; ".join(f"{label} {cell_text(cells[name])}" for name, label in SHOWN.items())
+def changes(cells: Any) -> list[str]:
+    return [cell_text(cells[name]) for name in SHOWN]
 
 
 def count_text(count: float | None) -> str:

@@ -155,7 +155,8 @@ def environment_of(folder: Path) -> dict[str, str]:
     plugin.mkdir(parents=True, exist_ok=True)
     (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: askew-scale\nVersion: 1\n")
     (plugin / "entry_points.txt").write_text("[askew.reformulator]\nscale = scale:Synthetic\n")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(plugin.parent)])}
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, known), str(plugin.parent)])}
 
 
 def grow(options: argparse.Namespace, folder: Path) -> None:

@@ -148,15 +148,26 @@ def print_table(table: Mapping[str, Any], lines: list[Compared]) -> None:
         print(f"    {line.measure:<36}{line.published:>10}{shown:>28}  {line.verdict}")
 
 
+def comparable_row(table: Mapping[str, Any], line: Compared) -> str:
+    """A row of the Markdown table of figures that can be compared."""
+    measure = line.measure.replace("|", r"\|")
+    return f"| {table['work']}, {table['name']} | {measure} | {line.published} | {line.ours} | {line.verdict} |"
+
+
 def main() -> None:
     blocks = sections()
     print(RULE)
     print(f"\n    {'measure':<36}{'published':>10}{'ours [95%]':>28}  verdict")
     counts: Counter[str] = Counter()
+    comparable: list[str] = []
     for table in tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))["table"]:
         lines = list(compare(table, blocks))
         counts.update(line.verdict for line in lines)
         print_table(table, lines)
+        comparable += [comparable_row(table, line) for line in lines if line.verdict in VERDICTS[:3]]
+    print("\nfigures with the same protocol:\n")
+    print("| work, table | measure | published | askew [95%] | verdict |\n| --- | --- | --: | --: | --- |")
+    print("\n".join(comparable))
     print(f"\n{counts.total()} figures: " + ", ".join(f"{counts[one]} {one}" for one in VERDICTS))
 
 

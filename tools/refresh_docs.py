@@ -1,9 +1,9 @@
 """Run the commands in the documentation and put their real output below them.
 
-A block that starts with ```console holds lines "$ askew ..." and what they printed. Between <!-- results: TITLE -->
-and <!-- end --> stands the section of that title of benchmarks/results.md; with TITLE | PATTERN, what the pattern finds
-there first, or, if it has groups, these, one below the other. ``python tools/refresh_docs.py`` writes both anew; a test
-checks that they are as they would be written. So no number in them is typed by hand.
+A block that starts with ```console has lines "$ askew ..." and their output. Between <!-- results: TITLE --> and
+<!-- end --> is the section of that title of benchmarks/results.md; with TITLE | PATTERN, the first match of the pattern
+in that section, or its groups, one per line. Rows of a Markdown table are shown as a table with their header. ``python
+tools/refresh_docs.py`` writes both again; a test checks that they are up to date. So no number in them is typed by hand.
 """
 
 from __future__ import annotations
@@ -42,8 +42,14 @@ def result(title: str, pattern: str | None = None) -> str:
     found = re.search(pattern, sections[title], re.MULTILINE)
     if found is None:
         raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, found it not")
-    shown = "\n".join(one for one in found.groups() if one is not None) or found[0]
-    return f"```\n{shown}\n```"
+    shown = ("\n".join(one for one in found.groups() if one is not None) or found[0]).rstrip("\n")
+    return with_header(shown, sections[title]) if shown.startswith("| ") else f"```\n{shown}\n```"
+
+
+def with_header(rows: str, section: str) -> str:
+    """Rows of a Markdown table below the header of their table."""
+    table = section[: section.index(rows)].rpartition("\n\n")[2]
+    return "\n".join([*table.splitlines()[:2], rows])
 
 
 def _run_block(block: str) -> str:

@@ -45,6 +45,15 @@ def test_a_pattern_with_groups_shows_only_these_and_one_without_shows_what_it_fi
     assert refresh_docs.result("a.py", r"^(first.*)\n.*\n(third.*)(fourth.*)?") == "```\nfirst 1\nthird 3\n```"
 
 
+def test_rows_of_a_table_are_shown_below_the_header_of_their_table(tmp_path, monkeypatch):
+    results = tmp_path / "results.md"
+    table = "| a | b |\n| --- | --: |\n| one | 1 |\n| two | 2 |"
+    results.write_text(f"# R\n\n## a.py\n\n| x |\n| --- |\n| 0 |\n\n{table}\n", encoding="utf-8")
+    monkeypatch.setattr(refresh_docs, "RESULTS", results)
+    assert refresh_docs.result("a.py", r"^\| two.*") == "| a | b |\n| --- | --: |\n| two | 2 |"
+    assert refresh_docs.result("a.py", r"^(?:\| (?:one|two).*\n?)+") == table
+
+
 @pytest.mark.parametrize("page", refresh_docs.PAGES, ids=name_of)
 def test_every_python_example_in_the_documentation_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

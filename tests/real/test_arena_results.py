@@ -28,7 +28,7 @@ def recorded():
 
 def kept_files():
     """Every collection with its base: the file of another base than BM25 ends in its name."""
-    files = sorted(KEPT.glob("*.parquet"))
+    files = sorted(file for file in KEPT.glob("*.parquet") if "-seed" not in file.stem)
     assert files, "expected kept scores of the arena"
     return [(file, file.stem.partition("-")[0], file.stem.partition("-")[2] or "bm25") for file in files]
 
@@ -79,3 +79,22 @@ def test_the_base_of_the_arena_has_the_means_of_the_kept_scores(recorded, file, 
     told = [float(one) for one in re.findall(r" (\d\.\d{4})", line)]
     found = [means(scores, base, one, queries_with_values(scores, one)) for one in ("nDCG@10", *LEAN)]
     assert told == pytest.approx(found, abs=5.1e-5)
+
+
+SEEDS = sorted(KEPT.glob("*-seed*.parquet"))
+NAMES = {"boolq": "BoolQ", "fairytaleqa": "FairytaleQA", "dl": "DL"}
+
+
+@pytest.mark.parametrize("strength", ["1", "3", "5", "10"])
+@pytest.mark.parametrize("name", sorted({file.stem.partition("-")[0] for file in SEEDS}))
+def test_the_sweep_of_the_rewriting_model_has_three_seeds_and_their_changes(name, strength):
+    files = [KEPT / f"{name}.parquet", *(file for file in SEEDS if file.stem.startswith(f"{name}-"))]
+    assert len(files) == 3
+    text = (ROOT / "benchmarks" / "results.md").read_text(encoding="utf-8")
+    (line,) = re.findall(rf"^\| `reformulate:rewrite@{strength}` \| {NAMES[name]} \| 3 \| (.*) \|$", text, re.MULTILINE)
+    for measure, cell in zip(("nDCG@10", *LEAN), line.split(" | "), strict=True):
+        for file, change in zip(files, re.findall(CHANGE, cell), strict=True):
+            scores = pl.read_parquet(file)
+            there = queries_with_values(scores, measure)
+            old, new = (means(scores, one, measure, there) for one in ("bm25", f"reformulate:rewrite@{strength}"))
+            assert float(change) == pytest.approx(100 * (new / old - 1), abs=0.0501), (file.name, measure)

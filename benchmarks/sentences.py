@@ -1,0 +1,117 @@
+"""A random sample of the sentences that people read, for readers who say which ones need a second reading.
+
+    python benchmarks/sentences.py --seed 1 --count 60 --out sheet.jsonl     the sample, half of the docs, half of the program
+    python benchmarks/sentences.py --tally readings.jsonl                    what readers said
+
+Sentences of the docs are those outside of code blocks and tables. Sentences of the program are its help, its messages,
+its pages and the docstrings of the public interface: string constants of ``src/askew`` that are sentences, and help texts
+of commands. Each row has an id, the sentence, the sentence before it (readers see a sentence in its place), and where it
+is. ``--tally`` reads rows ``{"id", "reader", "clear", "note"}`` and prints the share that needs no second reading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+_END = re.compile(r"(?<=[a-z0-9)`*\]\"%][.?!:])\s+(?=[A-Z*`\[])")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_SHORTEST, _LONGEST = 4, 80
+
+
+def sentences_of_text(text: str) -> Iterator[tuple[str, str]]:
+    """Each sentence of a running text with the one before it."""
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        before = ""
+        for one in _END.split(" ".join(paragraph.split())):
+            if _SHORTEST <= len(one.split()) <= _LONGEST:
+                yield one, before
+            before = one
+
+
+def of_docs() -> Iterator[dict[str, str]]:
+    """Sentences of README, the contributors' files and the documentation."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        text = _LINK.sub(r"\1", _FENCE.sub("\n\n", page.read_text(encoding="utf-8")))
+        lines = (line for line in text.splitlines() if not line.startswith(("|", "#", "    ", ":::")))
+        for sentence, before in sentences_of_text("\n".join(lines)):
+            yield {"where": str(page.relative_to(ROOT)), "sentence": sentence, "before": before}
+
+
+def of_program() -> Iterator[dict[str, str]]:
+    """Sentences of strings and docstrings of the package; values of an f-string are shown as {...}."""
+    for file in sorted((ROOT / "src" / "askew").rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
+            id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
+        }
+        for node in ast.walk(tree):
+            if id(node) in inner:
+                continue
+            text = string_of(node)
+            if text and " " in text.strip() and not re.search(r"[<>\\]|\bSELECT\b|^\W", text):
+                for sentence, before in sentences_of_text(text):
+                    yield {"where": str(file.relative_to(ROOT)), "sentence": sentence, "before": before}
+
+
+def string_of(node: ast.AST) -> str:
+    """The text of a constant or an f-string."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "{" + ast.unparse(part)[2:-2].strip("{}'\"") + "}"
+            for part in node.values
+        )
+    return ""
+
+
+def sample(count: int, seed: int) -> list[dict[str, str]]:
+    """Half of the sentences from the docs, half from the program, each sentence once."""
+    chance, found = random.Random(seed), list[dict[str, str]]()
+    for source, wanted in ((of_docs(), count // 2), (of_program(), count - count // 2)):
+        every = list({row["sentence"]: row for row in source}.values())
+        found += chance.sample(every, min(wanted, len(every)))
+    chance.shuffle(found)
+    return [{"id": f"s{seed}-{number:03}", **row} for number, row in enumerate(found)]
+
+
+def tally(file: Path) -> None:
+    """Print how many sentences each reader, and both, found clear at the first reading."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    by_reader: dict[str, dict[str, bool]] = {}
+    for row in rows:
+        by_reader.setdefault(row["reader"], {})[row["id"]] = row["clear"]
+    for reader, clear in by_reader.items():
+        print(f"{reader}: {sum(clear.values())} of {len(clear)} need no second reading")
+    every = [all(reader[one] for reader in by_reader.values()) for one in next(iter(by_reader.values()))]
+    print(f"all readers: {sum(every)} of {len(every)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--tally", type=Path)
+    options = parser.parse_args()
+    if options.tally:
+        tally(options.tally)
+        return
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in sample(options.count, options.seed))
+    if options.out:
+        options.out.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
